@@ -13,47 +13,46 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// An Attributor knows to whom a lock belongs. Lock clients write owner values that
-// mean nothing to anybody else, often random ones; the ledger learns from the
-// commands who wrote which, gives each a short name (A1 is the first that A
-// wrote), and tells the changes of the lock on each server as events.
+// Attributor determines which client owns a lock on each server. Lock clients write owner values
+// that have no meaning for anyone else and are often random. The Attributor records which client
+// sent which value, gives each value a short name (A1 is the first that A wrote), and returns
+// changes of the lock on a server as events.
 //
-// Unless the lock says how its owner is read ([Lock.Owner]), words tell. A word
-// that only one client has sent names that client, wherever in the keys it
-// stands. Where several words do and name several clients, where none was sent
-// by anybody, as the counter of INCR, nobody can tell: the owner is unknown. A
-// word that several have sent is whose command put it there, unless by a plain
-// SET, by which clients put back what they had found: then it is whose it was
-// first.
+// Unless [Lock.Owner] reads the owner, the words in the lock's keys determine it. A word that only
+// one client has sent names that client, wherever in the keys the word is. A word that several
+// clients have sent counts only if the keys hold no word of a single client. Such a word belongs to
+// the client whose command put the word there. After a plain SET, by which clients restore a value
+// that they found, the word belongs to its first sender. The owner is unknown if the words name
+// several clients, or if no client has sent any of them, as with the counter of INCR.
 //
-// The zero value is not valid; use [NewLedger]. Not safe for concurrent use.
+// The zero value is not valid; use [NewLedger]. An Attributor is not safe for concurrent use.
 type Attributor struct {
 	lock    Lock
-	names   map[string]string // by raw word
+	names   map[string]string // short names by raw word
 	learnt  []string          // the raw words, in the order of their names
 	renamed map[string]renaming
-	senders map[string][]string // of a raw word, the first sender first
-	claimed map[string]entry    // by what the keys held: what was read the last time
-	written map[string]int      // how many words each client wrote
+	senders map[string][]string // senders of a raw word, in order of first use
+	claimed map[string]entry    // the last reading, by the contents of the keys
+	written map[string]int      // number of words that each client wrote
 	servers map[string]entry
 }
 
-// An entry is a lock as it was found on a server. An owner that is not known is
-// empty; so is that of a lock which is known to be free.
+// entry is a lock's state on a server. owner is empty if the owner is not known, and also if the
+// lock is known to be free.
 type entry struct {
 	keys  []Key
 	owner string
 	known bool
 }
 
-// A renaming is a word with the values in it replaced by their names; of upto
-// values it is known whether they are in it.
+// renaming is a word in which owner values are replaced by their names. upto is the number of
+// learnt values that have been replaced so far.
 type renaming struct {
 	text string
 	upto int
 }
 
-// NewLedger returns the ledger of a lock.
+// NewLedger returns an Attributor for the lock.
 func NewLedger(lock Lock) *Attributor {
 	return &Attributor{
 		lock: lock, names: map[string]string{}, renamed: map[string]renaming{}, senders: map[string][]string{},
@@ -61,9 +60,9 @@ func NewLedger(lock Lock) *Attributor {
 	}
 }
 
-// Command returns a client's request as one would type it, with owner values
-// by their short names. It must be called for each request in the order in
-// which the nodes execute them: that is how the ledger learns the values.
+// Command returns a client's request as typed in a terminal, with owner values replaced by their
+// short names and passwords by "(secret)". Command must be called for each request in the order in
+// which the nodes execute the requests, because it learns the owner values from them.
 func (l *Attributor) Command(client string, words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -92,22 +91,23 @@ func (l *Attributor) Command(client string, words []string) string {
 	return out.String()
 }
 
-// Sent takes note of values that a client sent to another service than Redis, with a statement: what in them may be an owner value is
-// learnt. Like Command it must be called in the order in which the servers are let have them.
+// Sent records values that a client sent with a statement to a service other than Redis, and learns
+// those that may be owner values. Like Command it must be called in the order in which the servers
+// receive the requests.
 func (l *Attributor) Sent(client string, values []string) {
 	for _, value := range values {
-		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8                // a number, or a date, by its bytes
-		if !number && strings.ContainsAny(value, "0123456789") && l.mayBeValue(value, false) { // else it is a word of the lock's own
+		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8                // the bytes of a number or a date
+		if !number && strings.ContainsAny(value, "0123456789") && l.mayBeValue(value, false) { // a value without digits is one of the lock's fixed words
 			l.learn(client, value)
 		}
 	}
 }
 
-// longest is how much of a value is shown, in letters.
+// longest is the number of runes of a value that Statement shows.
 const longest = 40
 
-// Statement returns a statement, or an answer, of another service than Redis as histories have it: on one line, its values behind it in brackets, owner
-// values by their short names.
+// Statement returns a statement to a service other than Redis, or its reply, as histories show it.
+// The text is on one line, followed by its values in brackets. Owner values have their short names.
 func (l *Attributor) Statement(text string, values []string) string {
 	if len(values) == 0 {
 		return text
@@ -123,8 +123,9 @@ func (l *Attributor) Statement(text string, values []string) string {
 	return strings.TrimSpace(text + " [" + strings.Join(upTo(shown, list), " ") + "]")
 }
 
-// Name returns the short name of an owner value; of another word the word itself,
-// quoted if it is not plain, with the owner values in it by their short names.
+// Name returns the short name of an owner value. For any other word it returns the word with the
+// owner values in it replaced by their short names, quoted if the word is empty or has blanks,
+// control characters or non-ASCII characters.
 func (l *Attributor) Name(word string) string {
 	if len(word) >= minValue {
 		if name, ok := l.names[word]; ok {
@@ -138,7 +139,7 @@ func (l *Attributor) Name(word string) string {
 	return word
 }
 
-// rename replaces the owner values in a word.
+// rename replaces the owner values in a word by their short names. rename caches the result.
 func (l *Attributor) rename(word string) string {
 	done, ok := l.renamed[word]
 	if !ok {
@@ -157,13 +158,13 @@ func (l *Attributor) rename(word string) string {
 	return done.text
 }
 
-// minValue is the shortest word that is taken for an owner value wherever it
-// stands; a shorter one, a thread id perhaps, could be anything.
+// minValue is the length in bytes from which a word counts as an owner value in any position. A
+// shorter word, such as a thread id, is ambiguous.
 const minValue = 8
 
-// values returns which words of a request may be owner values: of a script those
-// that are long enough and neither names nor dates, of other commands what they
-// write into keys or look for there. Its name is in upper case.
+// values returns the indexes of the words of a request that may be owner values. In a script these
+// are arguments that are long enough and neither names nor dates. In other commands these are words
+// that the command writes into keys or looks for in keys. name is in upper case.
 func (l *Attributor) values(name string, words []string) []int {
 	if isScript(name) {
 		return l.valuesOfScript(words)
@@ -186,9 +187,9 @@ func (l *Attributor) values(name string, words []string) []int {
 	return at
 }
 
-// valuesAt says where in a request of a command that writes values into keys, or
-// looks for them there, they stand: from a word, in steps, to a word, 0 being the
-// last. Its name is in upper case.
+// valuesAt returns the positions of the values in a request that writes values into keys or looks
+// for them there. The results are the first index, the step, and the last index, where 0 means the
+// end. ok is false for other commands. name is in upper case.
 func valuesAt(name string, words []string) (from, step, to int, ok bool) {
 	switch name {
 	case "SET", "SETNX", "GETSET", "APPEND", "HGET", "HEXISTS", "HINCRBY", "SISMEMBER", "LPOS", "ZSCORE", "ZRANK", "PUBLISH":
@@ -202,7 +203,7 @@ func valuesAt(name string, words []string) (from, step, to int, ok bool) {
 	case "MSET", "MSETNX":
 		return 2, 2, 0, true
 	case "ZADD":
-		from = 3 // behind the options, score and member in turn
+		from = 3 // after the options, score and member alternate
 		for from < len(words) && isOptionOfZADD(words[from-1]) {
 			from++
 		}
@@ -219,7 +220,7 @@ func isOptionOfZADD(word string) bool {
 	return false
 }
 
-// valuesOfScript returns which of a script's arguments may be owner values.
+// valuesOfScript returns the indexes of a script's arguments that may be owner values.
 func (l *Attributor) valuesOfScript(words []string) []int {
 	if len(words) <= 3 {
 		return nil
@@ -237,8 +238,8 @@ func (l *Attributor) valuesOfScript(words []string) []int {
 	return at
 }
 
-// mayBeValue reports whether a word that stands where values stand may be one; in
-// a lock's key numbers are, too.
+// mayBeValue reports whether a word in the position of a value may be an owner value. Numbers may
+// be owner values only in a lock's key, which ours states.
 func (l *Attributor) mayBeValue(word string, ours bool) bool {
 	if len(word) < minValue {
 		return false
@@ -247,9 +248,9 @@ func (l *Attributor) mayBeValue(word string, ours bool) bool {
 	return known || !isDate(word) && !l.hasKey(word) && (ours || !isNumber(word))
 }
 
-// hasKey reports whether a word has the lock's key in it, as the names of channels do:
-// as a word of its own, or in one that is too short to be random. A long one of random
-// letters may well have "lock" in its midst.
+// hasKey reports whether a word contains a key of the lock, as names of channels do. In a word that
+// is long enough to be random, the key must be delimited by non-alphanumeric characters: random
+// letters may well contain "lock".
 func (l *Attributor) hasKey(word string) bool {
 	return slices.ContainsFunc(l.lock.Keys, func(key string) bool {
 		if len(word) < random || key == "" {
@@ -268,11 +269,11 @@ func (l *Attributor) hasKey(word string) bool {
 	})
 }
 
-// random is the length from which a word may be random, and no name of something.
+// random is the length in bytes from which a word may be random.
 const random = 16
 
-// isAlphanumeric reports whether the first letter of a text is a letter or a digit, or at
-// -1 the last; an empty text has none.
+// isAlphanumeric reports whether the first byte of text, or the last if at is negative, is an ASCII
+// letter or digit. isAlphanumeric returns false for an empty text.
 func isAlphanumeric(text string, at int) bool {
 	if text == "" {
 		return false
@@ -284,9 +285,9 @@ func isAlphanumeric(text string, at int) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// isNumber reports whether a word is a number that means what it says: one with a
-// fraction, or one with few digits, as numbers are printed. Others may be random, such
-// as 00123456789 or 596828e12.
+// isNumber reports whether a word is a number rather than a random value. A number has a fraction,
+// or few digits, in the form in which numbers are printed. Other words may be random, such as
+// 00123456789 or 596828e12.
 func isNumber(word string) bool {
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
 		return -1e12 < n && n < 1e12 && isDecimal(word, n)
@@ -301,17 +302,17 @@ func isNumber(word string) bool {
 	return strings.Contains(word, ".")
 }
 
-// isDecimal reports whether a word is how a whole number is printed.
+// isDecimal reports whether word is the decimal form of n.
 func isDecimal(word string, n int64) bool { return word == strconv.FormatInt(n, 10) }
 
-// isDate reports whether a word is a date near the present, in seconds or any
-// smaller unit.
+// isDate reports whether a word is a date within 48 hours of the present, in seconds, milliseconds,
+// microseconds or nanoseconds.
 func isDate(word string) bool {
 	_, ok := date(word)
 	return ok
 }
 
-// date returns the date that a word is, since 1970, if it is one near the present.
+// date returns the date in a word, as the time since 1970, if it is within 48 hours of the present.
 func date(word string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil || !isDecimal(word, n) {
@@ -327,8 +328,8 @@ func date(word string) (time.Duration, bool) {
 	return 0, false
 }
 
-// secrets returns which words of a request are a login: nothing for a history,
-// which is there to be shown. Its name is in upper case.
+// secrets returns the indexes of a request's words that are credentials, which must not appear in a
+// history. name is in upper case.
 func secrets(name string, words []string) []int {
 	from, to := 1, len(words) // AUTH password, AUTH username password
 	switch name {
@@ -349,7 +350,7 @@ func secrets(name string, words []string) []int {
 	return at
 }
 
-// learn takes note that a client sent a word, and returns the word's name.
+// learn records that a client sent a word, and returns the word's name.
 func (l *Attributor) learn(client, word string) string {
 	if !slices.Contains(l.senders[word], client) {
 		l.senders[word] = append(l.senders[word], client)
@@ -364,19 +365,19 @@ func (l *Attributor) learn(client, word string) string {
 	return name
 }
 
-// Found tells the ledger how the lock's keys stand on a server before there is
-// anything to tell: whose it is then nobody knows. The ledger keeps the keys.
+// Found sets the initial contents of the lock's keys on a server. The owner of existing keys is
+// unknown. The Attributor keeps the slice.
 func (l *Attributor) Found(server string, keys []Key) {
 	if slices.ContainsFunc(keys, Key.Exists) {
 		l.servers[server] = entry{keys: keys}
 	}
 }
 
-// Saw tells the ledger how the lock's keys stand on a server after a cause: for
-// ByCommand the client's words. It returns the change as an event without its
-// time, what the command did ([Taking], [Freeing] or neither), and false if there
-// was none. An expiry that moved by less than slack is no change. The ledger keeps
-// the keys.
+// Saw records the contents of the lock's keys on a server after a cause. For ByCommand, client and
+// words are the client and its request. Saw returns the change as an event without its time, what
+// the command did ([Taking], [Freeing] or empty), and whether there was a change. An expiry that
+// moved by at most slack is no change; a failover always is a change. The Attributor keeps the
+// slice.
 func (l *Attributor) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
 	was := l.before(server, keys)
 	if cause != checker.ByFailover && slices.EqualFunc(was.keys, keys, func(a, b Key) bool {
@@ -396,7 +397,8 @@ func (l *Attributor) Saw(node, server string, keys []Key, cause checker.Cause, c
 	return event, did(was, now, client), true
 }
 
-// before returns how the lock stood on a server: as nobody's, unless something was heard of it.
+// before returns the lock's last state on a server. A server without a recorded state has a free
+// lock.
 func (l *Attributor) before(server string, keys []Key) entry {
 	was := l.servers[server]
 	if was.keys == nil {
@@ -405,9 +407,9 @@ func (l *Attributor) before(server string, keys []Key) entry {
 	return was
 }
 
-// Somebody tells the ledger how the lock's keys stand on a server after a command,
-// when it can't be known whose that was: then nor is it known whose the lock is. It
-// returns the change as an event without its time. The ledger keeps the keys.
+// Somebody records the contents of the lock's keys on a server after a command of an unknown
+// client. The owner is then unknown, too. Somebody returns the change as an event without its time.
+// The Attributor keeps the slice.
 func (l *Attributor) Somebody(node, server string, keys []Key) checker.Event {
 	l.servers[server] = entry{keys: keys}
 	return checker.Event{
@@ -415,29 +417,30 @@ func (l *Attributor) Somebody(node, server string, keys []Key) checker.Event {
 	}
 }
 
-// Owner returns whose the lock is taken to be on a server, and whether that is known.
+// Owner returns the lock's owner on a server, and whether the owner is known.
 func (l *Attributor) Owner(server string) (owner string, known bool) {
 	e := l.servers[server]
 	return e.owner, e.known || e.keys == nil
 }
 
-// Unknown reports whether nobody has sent a word.
+// Unknown reports whether no client has sent the word.
 func (l *Attributor) Unknown(word string) bool { return l.wrote(word) == "" }
 
-// OwnerByKeys returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
+// OwnerByKeys returns the owner that the lock would have on a server with these keys, and whether
+// that owner is known. The result does not depend on the client whose command wrote the keys.
 func (l *Attributor) OwnerByKeys(server string, keys []Key) (owner string, known bool) {
 	e := l.read(l.before(server, keys), keys, checker.ByCommand, "", nil)
 	return e.owner, e.known
 }
 
-// Wrote returns how many values each client has written.
+// Wrote returns the number of values that each client has written. The caller owns the map.
 func (l *Attributor) Wrote() map[string]int { return maps.Clone(l.written) }
 
-// Doubtful shows what the ledger goes by where values don't tell by themselves whose they
-// are: those that several clients have sent, or may send without having heard of
-// each other, since they are numbers or short. Of all others each client's commands
-// tell what is known. Numbers and dates mean something to who reads them, so what they
-// are stands there, too; of dates to the millisecond.
+// Doubtful returns the recorded facts about values that do not identify their sender. Such values
+// have been sent by several clients, or may be sent by several independently because they are
+// numbers or short. Each client's commands identify all other values. The text includes the numbers
+// and dates that values contain, dates to the millisecond, because clients that read them may act
+// on them.
 func (l *Attributor) Doubtful() string {
 	var lines []string
 	doubtful := func(word string) bool {
@@ -462,8 +465,9 @@ func isFigure(word string) bool {
 	return err == nil
 }
 
-// meaning shows what of a word others may understand: numbers, and in other words dates
-// and few digits behind a colon and the like. What else there is of digits may be chance.
+// meaning returns the part of a word that other clients may interpret, with a leading blank. The
+// part is a number, or in other words dates and numbers of up to three digits after a separator
+// such as a colon. Other digits may be random.
 func meaning(word string) string {
 	if _, ok := date(word); !ok && isFigure(word) {
 		return " " + word
@@ -481,19 +485,18 @@ func meaning(word string) string {
 	return b.String()
 }
 
-// counterPattern finds numbers behind signs that no random value has: neither hexadecimal ones nor
-// UUIDs nor those of base 64.
+// counterPattern matches numbers after separators that do not occur in random values, whether
+// hexadecimal, UUID or base64.
 var counterPattern = regexp.MustCompile(`[:,;|@#]\s*(\d{1,3})\b`)
 
-// read decides whose the lock is now. client is empty where the change was the
-// server's own doing.
+// read determines the lock's owner from keys. client is empty if the server itself made the change.
 func (l *Attributor) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {
 	if SameKeys(was.keys, keys) {
 		return entry{keys, was.owner, was.known}
 	}
 	holds := contents(keys)
 	switch cause {
-	case checker.ByReplication, checker.ByFailover, checker.ByRestart: // what another server had
+	case checker.ByReplication, checker.ByFailover, checker.ByRestart: // contents that another server had
 		if then, ok := l.claimed[holds]; ok {
 			return entry{keys, then.owner, then.known}
 		}
@@ -511,7 +514,7 @@ func (l *Attributor) read(was entry, keys []Key, cause checker.Cause, client str
 	return now
 }
 
-// wrote returns the client that sent a word first; empty if none has.
+// wrote returns the client that sent a word first; empty if no client has sent it.
 func (l *Attributor) wrote(word string) string {
 	if senders := l.senders[word]; len(senders) > 0 {
 		return senders[0]
@@ -519,7 +522,7 @@ func (l *Attributor) wrote(word string) string {
 	return ""
 }
 
-// byWords reads by the words in the keys whose the lock is.
+// byWords determines the lock's owner from the words in the keys.
 func (l *Attributor) byWords(was entry, keys []Key, client string, request []string) (owner string, known bool) {
 	if !slices.ContainsFunc(keys, Key.Exists) {
 		return "", true
@@ -534,7 +537,7 @@ func (l *Attributor) byWords(was entry, keys []Key, client string, request []str
 	if was.owner != "" && slices.Equal(sent, l.sent(was.keys)) {
 		return was.owner, was.known // a counter moved
 	}
-	var named, claimed []string // by words that only one client has sent, and by others
+	var named, claimed []string // owners by words of a single sender, and by words of several senders
 	for _, word := range sent {
 		switch senders := l.senders[word]; {
 		case len(senders) == 1:
@@ -555,13 +558,13 @@ func (l *Attributor) byWords(was entry, keys []Key, client string, request []str
 	return named[0], true
 }
 
-// sent returns the words in the keys that some client has sent.
+// sent returns the words in the keys that at least one client has sent.
 func (l *Attributor) sent(keys []Key) []string {
 	return slices.DeleteFunc(bears(keys), func(word string) bool { return len(l.senders[word]) == 0 })
 }
 
-// recognise takes note of a word that is found in a key, if the client's request
-// has it, or if it is put together of a value that only one client has sent.
+// recognise records a word that was found in a key. The word belongs to the client if the client's
+// request contains it, or to the only client whose values the word contains.
 func (l *Attributor) recognise(client, word string, request []string) {
 	if client != "" && slices.Contains(request[min(len(request), arguments(request)):], word) {
 		l.learn(client, word)
@@ -580,8 +583,8 @@ func (l *Attributor) recognise(client, word string, request []string) {
 	}
 }
 
-// arguments returns where in a request the arguments begin: behind a command's
-// key, or a script's.
+// arguments returns the index of a request's first argument, after the key of a command or the keys
+// of a script.
 func arguments(words []string) int {
 	if len(words) > 2 && isScript(strings.ToUpper(words[0])) {
 		if keys, err := strconv.Atoi(words[2]); err == nil && keys >= 0 {
@@ -591,14 +594,14 @@ func arguments(words []string) int {
 	return 2
 }
 
-// isBehind reports whether a request put a word into a key to take it: not by a
-// plain SET, by which clients put back what they had found. What a transaction's
-// commands were is not looked for.
+// isBehind reports whether a request wrote a word into a key to take the lock. A plain SET does not
+// count, because clients use it to restore a value that they found. EXEC always counts: the
+// commands of the transaction are not examined.
 func isBehind(request []string, word string) bool {
 	return len(request) == 1 && strings.EqualFold(request[0], "EXEC") || slices.Contains(request, word) && !isPlainSet(request)
 }
 
-// contents returns what keys hold, for comparison.
+// contents returns the contents of keys in a form for comparison, without their expiry.
 func contents(keys []Key) string {
 	var b strings.Builder
 	for _, k := range keys {
@@ -607,7 +610,7 @@ func contents(keys []Key) string {
 	return b.String()
 }
 
-// bears returns the words in the keys that may say whose they are.
+// bears returns the words in the keys that may name the owner.
 func bears(keys []Key) []string {
 	var words []string
 	for _, k := range keys {
@@ -616,7 +619,7 @@ func bears(keys []Key) []string {
 	return words
 }
 
-// print shows what the keys hold.
+// print returns the contents of the keys on one line.
 func (l *Attributor) print(keys []Key) string {
 	var texts []string
 	for i, k := range keys {
@@ -634,8 +637,7 @@ func (l *Attributor) print(keys []Key) string {
 	return strings.Join(texts, " ")
 }
 
-// nameOfValue is Name for what stands in a lock's key, where a short word is a
-// value too.
+// nameOfValue is like Name for words in a lock's key, where short words are values too.
 func (l *Attributor) nameOfValue(word string) string {
 	if name, ok := l.names[word]; ok {
 		return name
@@ -650,7 +652,7 @@ func isPlainSet(words []string) bool {
 
 func isScript(name string) bool { return sameCommand("EVAL", name) }
 
-// scriptName shortens a script or its digest to something that fits a line.
+// scriptName returns a short form of a script or its digest that fits on a line.
 func scriptName(script string) string {
 	if len(script) > 12 && strings.IndexFunc(script, unicode.IsSpace) < 0 {
 		return script[:8] + "…"

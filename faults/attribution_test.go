@@ -16,8 +16,8 @@ const (
 	script = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end"
 )
 
-// act is a client's command, or a cause of the server's own, and how the lock's
-// key stands on the server afterwards.
+// act is a client's command, or a change by the server itself, and the lock's key on the server
+// afterwards.
 type act struct {
 	who   string // "A", or a cause; "A/n1/1" and so on for another server than n1/0
 	words string
@@ -32,8 +32,8 @@ func hash(owner, count string, expires time.Duration) faults.Key {
 	return faults.Key{Type: "hash", Words: []string{owner, count}, Expires: expires}
 }
 
-// tell plays acts and returns what the ledger said of each: "A's A1 until 30s by A",
-// "gone by expiry", or "-" for no change.
+// tell runs acts and returns the result of each: "A's A1 until 30s by A", "gone by expiry", or "-"
+// for no change.
 func tell(acts []act) []string {
 	l := faults.NewLedger(faults.SingleKeyLock("lock"))
 	var said []string
@@ -160,7 +160,7 @@ func TestLedgerOwners(t *testing.T) {
 		{"slack", []act{
 			{"A", "SET|lock|" + valueA + "|NX|PX|30000", held(valueA, 30*s)},
 			{"A", "PEXPIRE|lock|30000", held(valueA, 30*s+time.Millisecond)},
-			{"A", "PEXPIRE|lock|30000", held(valueA, 30*s+time.Millisecond+1)}, // since it was last told
+			{"A", "PEXPIRE|lock|30000", held(valueA, 30*s+time.Millisecond+1)}, // compared with the last reported expiry
 			{"A", "PERSIST|lock", held(valueA, 0)},
 			{"A", "PEXPIRE|lock|1", held(valueA, time.Millisecond)},
 		}, []string{"A's A1 until 30s by A", "-", "A's A1 until 30.001000001s by A", "A's A1 by A", "A's A1 until 1ms by A"}},
@@ -182,9 +182,9 @@ func TestLedgerCommand(t *testing.T) {
 		{"A", "set|lock|" + valueA + "|NX|PX|30000", "SET lock A1 NX PX 30000"},
 		{"B", "SET|lock|" + valueB + "|NX", "SET lock B1 NX"},
 		{"A", "SET|lock|A-another-value|NX", "SET lock A2 NX"},
-		{"B", "GETSET|lock|" + valueA, "GETSET lock A1"}, // whoever repeats it
+		{"B", "GETSET|lock|" + valueA, "GETSET lock A1"}, // even if another client repeats the value
 		{"A", "SET|other|C-is-no-value-of-the-lock", "SET other C-is-no-value-of-the-lock"},
-		{"A", "SET|other|" + valueA, "SET other A1"}, // known, wherever it stands
+		{"A", "SET|other|" + valueA, "SET other A1"}, // a known value keeps its name in every position
 		{"A", "GET|lock", "GET lock"},
 		{"A", "ECHO|two words", `ECHO "two words"`},
 		{"A", "ECHO|", `ECHO ""`},
@@ -195,7 +195,7 @@ func TestLedgerCommand(t *testing.T) {
 		{"A", "EVALSHA|f00|1|lock|30000|redisson_lock__channel:{lock}", `EVALSHA "f00" 1 lock 30000 redisson_lock__channel:{lock}`},
 		{"A", "EVALSHA|f00|x|lock|C-no-number-of-keys", `EVALSHA "f00" x lock C-no-number-of-keys`},
 		{"A", "EVALSHA|f00|9|lock|C-more-keys-than-words", `EVALSHA "f00" 9 lock C-more-keys-than-words`},
-		{"A", "ZADD|lock|nx|1|A-a-member", "ZADD lock nx 1 A4"}, // options in letters of any size
+		{"A", "ZADD|lock|nx|1|A-a-member", "ZADD lock nx 1 A4"}, // options in lower, upper or mixed case
 		{"A", "zadd|lock|Xx|cH|2|A-next-member|3|A-last-member", "ZADD lock Xx cH 2 A5 3 A6"},
 		{"A", "ZADD|lock|inf|A-first-member", "ZADD lock inf A7"},
 		{"A", "", ""},
@@ -220,8 +220,8 @@ func TestLedgerCommand(t *testing.T) {
 	}
 }
 
-// A number that means what it says is printed as it is; digits that may be random are
-// a value, even if they could be read as a number.
+// TestNumbersAndDigits checks that meaningful numbers are printed unchanged, and that digits that
+// may be random are owner values, even if they can be parsed as a number.
 func TestNumbersAndDigits(t *testing.T) {
 	now := time.Now()
 	for word, want := range map[string]bool{ // whether it is a value
@@ -238,7 +238,8 @@ func TestNumbersAndDigits(t *testing.T) {
 	}
 }
 
-// A channel is named after the lock; a random word may have its name in it.
+// TestWordsWithTheKey checks that a channel named after the lock is not an owner value, whereas a
+// random word that contains the lock's name is.
 func TestWordsWithTheKey(t *testing.T) {
 	for word, want := range map[string]bool{ // whether it is a value
 		"redisson_lock__channel:{lock}": false, "rueidislock:0:lock": false, "lock:notifications:and:more": false, "locknotify": false,
@@ -251,7 +252,8 @@ func TestWordsWithTheKey(t *testing.T) {
 	}
 }
 
-// Two values that differ get two names, whoever writes them in whatever order.
+// FuzzLedger checks that two different values get two names, whichever clients write them and in
+// which order.
 func FuzzLedger(f *testing.F) {
 	f.Add("A", "SET", "lock", valueA, "B", "GETSET", "lock", valueB)
 	f.Add("A", "EVAL", "1", "lock", "B", "", "", "")

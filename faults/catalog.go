@@ -1,15 +1,14 @@
 package faults
 
-// An FaultDoc describes one fault or one order to the gate for its users.
+// FaultDoc describes one fault, or one order to the gate, for users.
 type FaultDoc struct {
-	Name    string // unique: the fault's word, with whom it befalls in front if several share the word
-	Syntax  string // an example, a whole line of a script
-	Summary string // what it does, in one line
+	Name    string // unique: the fault's word, prefixed with its target if several faults share the word
+	Syntax  string // an example: a whole line of a script
+	Summary string // the effect, in one line
 }
 
-// Catalog returns one entry for each fault and each order to the gate:
-// those of clients first, then of links, nodes and the gate. The slice is the
-// caller's own.
+// Catalog returns one entry for each fault and each order to the gate, ordered by target: clients,
+// links, nodes, gate. The caller owns the slice.
 func Catalog() []FaultDoc {
 	return []FaultDoc{
 		{"client-pause", "A pause", "stop A's process, timers included, as a long garbage collection would"},

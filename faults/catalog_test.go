@@ -7,8 +7,9 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// That every example parses, and that no fault is left out, is tested beside
-// the parser, in package scenarios.
+// TestVocabulary checks that each entry of the catalog has a unique, well-formed name, a syntax and
+// a summary. Tests of the parser, in package scenarios, check that every example parses and that
+// the catalog has every fault.
 func TestVocabulary(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	seen := map[string]bool{}

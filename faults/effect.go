@@ -5,26 +5,25 @@ import (
 	"strings"
 )
 
-// An Effect is what a request does with the lock, however it is spelt.
+// Effect is what a request does to the lock, independent of the command that it uses.
 type Effect string
 
-// The effects. Whether a request is one that writes or reads shows in its words;
-// whether it takes or frees, only when a server has executed it, so only its reply
-// can be told by that.
+// The effects. Writing and Reading follow from the words of a request. Taking and Freeing are known
+// only after a server has executed the request, so they select only replies.
 const (
-	// Writing is a request that names a key of the lock and may change it.
+	// Writing is a request that names a key of the lock and may change that key.
 	Writing Effect = "writing"
-	// Reading is a request that names a key of the lock and leaves it as it is.
+	// Reading is a request that names a key of the lock and does not change that key.
 	Reading Effect = "reading"
-	// Taking is a request by which the lock became its client's or, where
-	// nobody can tell whose it is, its key came to be.
+	// Taking is a request by which its client became the lock's owner. If the owner cannot be read
+	// from the key, Taking is a request that created the key.
 	Taking Effect = "taking"
-	// Freeing is a request by which the lock ceased to be its client's or, where
-	// nobody can tell whose it is, its key went away.
+	// Freeing is a request by which its client ceased to be the lock's owner. If the owner could
+	// not be read from the key, Freeing is a request that removed the key.
 	Freeing Effect = "freeing"
 )
 
-// Effects returns the effects by which messages of that way can be told.
+// Effects returns the effects that can select messages of the given way: none for Messages.
 func Effects(way Way) []Effect {
 	switch way {
 	case Before:
@@ -35,7 +34,8 @@ func Effects(way Way) []Effect {
 	return nil
 }
 
-// has reports whether the message is about a request of that effect.
+// has reports whether the message belongs to a request with the effect e. For Taking and Freeing it
+// compares m.Did; for Writing and Reading it reads the request's words.
 func (m Message) has(e Effect) bool {
 	switch e {
 	case Taking, Freeing:
@@ -48,8 +48,8 @@ func (m Message) has(e Effect) bool {
 	return names && !isOfChannels(m.Command) && LeavesKeys(m.Command) == (e == Reading)
 }
 
-// did returns what a client's command did with the lock: Taking, Freeing, or
-// neither. client is empty where the change was the server's own doing.
+// did returns what a client's command did to the lock: Taking, Freeing, or the empty Effect. client
+// is empty if the server itself made the change.
 func did(was, now entry, client string) Effect {
 	had, has := slices.ContainsFunc(was.keys, Key.Exists), slices.ContainsFunc(now.keys, Key.Exists)
 	switch {
@@ -62,8 +62,7 @@ func did(was, now entry, client string) Effect {
 	return ""
 }
 
-// LeavesKeys reports whether a command, in upper case, is known to leave every key
-// as it is.
+// LeavesKeys reports whether the command, in upper case, is known to change no key.
 func LeavesKeys(command string) bool {
 	switch command {
 	case "GET", "MGET", "STRLEN", "GETRANGE", "SUBSTR", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO", "PFCOUNT",
@@ -82,8 +81,7 @@ func LeavesKeys(command string) bool {
 	return isOfChannels(command)
 }
 
-// isOfChannels reports whether a command's words are names of channels, not of
-// keys.
+// isOfChannels reports whether the command's words are names of channels instead of keys.
 func isOfChannels(command string) bool {
 	return strings.HasSuffix(command, "SUBSCRIBE") || strings.HasSuffix(command, "PUBLISH") || command == "PUBSUB"
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// What a command did to the lock shows in whose the lock was before and after or,
-// where nobody can tell, in whether there is a key.
+// TestDid checks the effect of a command. The effect follows from the owner before and after or, if
+// the owner is unknown, from the existence of the key.
 func TestDid(t *testing.T) {
 	const s = time.Second
 	text := func(value string) faults.Key {

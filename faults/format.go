@@ -82,8 +82,8 @@ func (f Pass) String() string {
 
 func (f Clear) String() string { return words("clear", f.Clients) }
 
-// text returns whose messages are meant and which, with a blank in front
-// and without the clauses, as it stands in the middle of an order to the gate.
+// text returns the middle of an order to the gate, with a leading blank: the clients, the way, and
+// the effect or commands, without the clauses.
 func (m Match) text() string {
 	line := words("", m.Clients) + " " + string(m.Way)
 	switch {
@@ -97,8 +97,8 @@ func (m Match) text() string {
 	return words(line, m.Commands)
 }
 
-// clauses returns what follows at the end of the order, with a blank in front:
-// the nodes, how many messages, and whether there may be none.
+// clauses returns the end of an order, with a leading blank: the nodes, the number of messages, and
+// whether the order may match no message.
 func (m Match) clauses(n int) string {
 	text := clause(" on", m.Nodes) + times(n)
 	if m.OrNone {
@@ -107,7 +107,7 @@ func (m Match) clauses(n int) string {
 	return text
 }
 
-// words joins what a line begins with and the lists that follow it.
+// words joins the first word of a line and the lists that follow it with blanks.
 func words(first string, lists ...[]string) string {
 	var line strings.Builder
 	line.WriteString(first)
@@ -120,7 +120,7 @@ func words(first string, lists ...[]string) string {
 	return line.String()
 }
 
-// clause is words, or nothing if the list is empty.
+// clause returns words(first, list), or the empty string if the list is empty.
 func clause(first string, list []string) string {
 	if len(list) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func times(n int) string {
 	return " times " + strconv.Itoa(n)
 }
 
-// signed returns how far a clock moves; the sign makes the direction plain.
+// signed returns s with an explicit sign, which shows in which direction a clock moves.
 func signed(s Span) string {
 	if text := s.String(); text[0] == '-' {
 		return text

@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// A Message is what a [Gate] needs to know of a request, reply or push.
+// Message describes a request, reply or push to a [Gate].
 type Message struct {
 	Client, Node string
 	Way          Way
-	// Command is the request's name, or of a reply the name of the request
-	// that it answers, in upper case; empty for a push.
+	// Command is the request's name in upper case. For a reply it is the name of the request that
+	// the reply answers; for a push it is empty.
 	Command string
-	// Words are those of that request, Keys the lock's, and Did is, of a reply,
-	// what the request did: Taking, Freeing, or neither.
+	// Words are the words of the request, and Keys are the lock's keys. Did is set for a reply:
+	// what the request did, Taking, Freeing or empty.
 	Words, Keys []string
 	Did         Effect
 
-	// Service says that the server is none of Redis: words mean nothing of Redis's, and what the request does nobody knows. Opens
-	// says that it belongs to the beginning or the end of a connection there, Quiet that it is the protocol's own affair, of which nobody
-	// hears, and Also are the further commands of one that is several statements.
+	// Service reports that the server is not Redis: Words are not Redis commands, and the effects
+	// Writing and Reading are unknown. Opens reports that the message belongs to the start or the
+	// end of a connection to such a service. Quiet reports that the message is internal to the
+	// protocol, so no event records its loss. Also lists the further commands of a message with
+	// several statements.
 	Service, Opens, Quiet bool
 	Also                  []string
 }
 
-// A Decision is what a [Gate] does with a message.
+// Decision is what a [Gate] does with a message.
 type Decision string
 
-// The decisions.
+// The decisions of a [Gate].
 const (
 	Passes Decision = "pass"
 	Holds  Decision = "hold"
@@ -38,12 +40,12 @@ const (
 	Resets Decision = "reset"
 )
 
-// A Gate decides on every message by the orders that it was given; a message
-// that no order matches passes. The youngest order that matches counts. The
-// zero value passes everything. Not safe for concurrent use.
+// Gate decides on every message by its orders. The most recent order that matches applies; a
+// message that matches no order passes. The zero value passes everything. A Gate is not safe for
+// concurrent use.
 type Gate struct {
 	given  []*order
-	orders []*order // of those, what still stands
+	orders []*order // the orders of given that are still in force
 	nodes  int
 }
 
@@ -51,24 +53,23 @@ type order struct {
 	match Match
 	does  Decision
 	by    time.Duration
-	left  int // messages to go; negative means no end
-	met   int // messages that it has decided on
+	left  int // messages that remain; negative means no limit
+	met   int // messages on which this order has decided
 	freed []freed
 }
 
-// freed is whom an order was ended for: these clients on these nodes; empty lists mean
-// all.
+// freed holds the clients and nodes for which an order has ended; an empty list means all.
 type freed struct{ clients, nodes []string }
 
 func (f freed) has(m Message) bool {
 	return (len(f.clients) == 0 || slices.Contains(f.clients, m.Client)) && (len(f.nodes) == 0 || slices.Contains(f.nodes, m.Node))
 }
 
-// NewGate returns a gate for a world of that many nodes, by which it knows
-// which node is the [Quorum].
+// NewGate returns a gate for a world of the given number of nodes. The number determines the node
+// that [Quorum] names.
 func NewGate(nodes int) *Gate { return &Gate{nodes: nodes} }
 
-// Add gives the gate an order. Spans are in TTLs of the given length.
+// Add adds an order. ttl is the lock's TTL, which converts the order's spans to durations.
 func (g *Gate) Add(o Order, ttl time.Duration) {
 	order := o.order(ttl)
 	if order.left == 0 {
@@ -85,9 +86,9 @@ func (o Delay) order(ttl time.Duration) order {
 	return order{match: o.Match, does: Delays, by: o.By.Of(ttl), left: o.Times}
 }
 
-// MatchCounts returns on how many messages each order has decided, in the order in which
-// they were given, also of those that were ended since. A message that another
-// order decided on was not met by it.
+// MatchCounts returns for each order how many messages that order has decided on. The counts are in
+// the order of Add and include orders that have ended. A message counts only for the order that
+// decided on it.
 func (g *Gate) MatchCounts() []int {
 	met := make([]int, len(g.given))
 	for i, o := range g.given {
@@ -96,8 +97,8 @@ func (g *Gate) MatchCounts() []int {
 	return met
 }
 
-// Decide says what to do with a message that arrives, and for Delays by how
-// much. It counts the message against the order that matched.
+// Decide returns what to do with a message that arrives and, for Delays, the length of the delay.
+// Decide counts the message for the order that matched.
 func (g *Gate) Decide(m Message) (Decision, time.Duration) {
 	for i := len(g.orders) - 1; i >= 0; i-- {
 		o := g.orders[i]
@@ -111,19 +112,19 @@ func (g *Gate) Decide(m Message) (Decision, time.Duration) {
 	return Passes, 0
 }
 
-// EndHolds ends the holds for the named clients on the named nodes; an empty list
-// means all.
+// EndHolds ends the holds for the named clients on the named nodes; an empty list means all.
 func (g *Gate) EndHolds(clients, nodes []string) {
 	g.end(freed{clients, ResolveNodes(nodes, g.nodes)}, func(d Decision) bool { return d == Holds })
 }
 
-// Clear ends the delays, drops and resets for the named clients, or for all if
-// none is named.
+// Clear ends the delays, drops and resets for the named clients, or for all clients if none is
+// named.
 func (g *Gate) Clear(clients []string) {
 	g.end(freed{clients: clients}, func(d Decision) bool { return d != Holds })
 }
 
-// Direction returns what histories call the messages of that way.
+// Direction returns the direction that histories record for messages of this way: request, reply or
+// push.
 func (w Way) Direction() string {
 	switch w {
 	case Before:
@@ -144,8 +145,7 @@ func (g *Gate) end(of freed, which func(Decision) bool) {
 	})
 }
 
-// Matches reports whether the message is one of those that the match selects,
-// in a world of that many nodes.
+// Matches reports whether the match selects the message in a world of the given number of nodes.
 func (m Match) Matches(msg Message, nodes int) bool {
 	return m.Way == msg.Way &&
 		(len(m.Clients) == 0 || slices.Contains(m.Clients, msg.Client)) &&
@@ -153,7 +153,7 @@ func (m Match) Matches(msg Message, nodes int) bool {
 		(m.Way == Messages || m.means(msg))
 }
 
-// means reports whether the request is one of those that the match names.
+// means reports whether the match selects the message by its effect or command.
 func (m Match) means(msg Message) bool {
 	switch {
 	case m.Effect != "":
@@ -166,9 +166,9 @@ func (m Match) means(msg Message) bool {
 	})
 }
 
-// SetsUp reports whether the message is of a command that only sets a connection
-// up, or takes it down. "Any command" doesn't mean those, and nobody waits for their replies: when a
-// client library opens a connection is its own affair.
+// SetsUp reports whether the message belongs to a command that only sets up or closes a connection.
+// A match without commands does not select such messages, and no count of replies includes them,
+// because the client library alone decides when it opens a connection.
 func (m Message) SetsUp() bool {
 	if m.Service {
 		return m.Opens
@@ -184,7 +184,8 @@ func sameCommand(want, got string) bool {
 	return want == got || want == "EVAL" && (strings.HasPrefix(got, "EVAL") || strings.HasPrefix(got, "FCALL"))
 }
 
-// ResolveNodes replaces [Quorum] by the node that it means among that many.
+// ResolveNodes returns names with [Quorum] replaced by the node that it means among the given
+// number of nodes. ResolveNodes does not modify names.
 func ResolveNodes(names []string, nodes int) []string {
 	if !slices.Contains(names, Quorum) {
 		return names
@@ -198,5 +199,5 @@ func ResolveNodes(names []string, nodes int) []string {
 	return names
 }
 
-// NodeName returns the name of the i-th node, from 0: n1, n2 …
+// NodeName returns the name of the i-th node, counted from 0: n1, n2 …
 func NodeName(i int) string { return "n" + strconv.Itoa(i+1) }

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// request and reply make messages from "client node COMMAND ARGUMENT…".
+// request returns a request for a text "client node COMMAND ARGUMENT…".
 func request(text string) faults.Message { return message(text, faults.Before) }
 func reply(text string) faults.Message   { return message(text, faults.After) }
 func push(text string) faults.Message    { return message(text+" ", faults.Messages) }
@@ -103,8 +103,7 @@ func TestMatch(t *testing.T) {
 
 const ttl = 10 * time.Second
 
-// play plays orders and messages: what is decided of each message, as
-// "pass hold delay:1s".
+// play applies orders and messages to a gate and returns the decisions, as "pass hold delay:1s".
 func play(t *testing.T, g *faults.Gate, steps ...any) string {
 	t.Helper()
 	var said []string
@@ -191,7 +190,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// What an order met is counted where it decides, and nothing else is.
+// TestMet checks that a message counts only for the order that decided on it.
 func TestMet(t *testing.T) {
 	before := func(clients ...string) faults.Match { return faults.Match{Way: faults.Before, Clients: clients} }
 	a, b := request("A n1 SET"), request("B n1 SET")

@@ -10,55 +10,53 @@ import (
 	"time"
 )
 
-// A Lock says where a lock lives on its servers, and whose it is there.
+// Lock describes where a lock's data is on its servers and how its owner is read.
 type Lock struct {
-	// Keys are the keys whose contents say whose it is, at least one. The first
-	// is the lock's own: the one that an eviction removes.
+	// Keys are the keys whose contents determine the owner, at least one. The first is the lock's
+	// own key, which an eviction removes.
 	Keys []string
-	// Query is what servers that are not Redis are asked about the lock, in their own language; empty asks nothing. There is one key then, the
-	// lock's name.
+	// Query is the query that reads the lock from a server that is not Redis, in that server's
+	// language. Empty sends no query. With a Query there is one key, the lock's name.
 	Query string
-	// Owner reads whose the lock is; nil reads it by the words, as [Attributor] does.
+	// Owner reads the lock's owner from a change. nil reads the owner from the words, as
+	// [Attributor] does.
 	Owner func(Change) (client string, known bool)
 }
 
-// SingleKeyLock returns the lock that lives under one key, where words say whose it is.
+// SingleKeyLock returns a lock with one key, whose owner is read from the words in the key.
 func SingleKeyLock(key string) Lock { return Lock{Keys: []string{key}} }
 
-// A Change is a moment at which what a server holds under a lock's keys became
-// something else.
+// Change is a change of the contents of a lock's keys on a server.
 type Change struct {
-	// Before and After are the lock's keys, in the order of [Lock.Keys].
+	// Before and After are the contents of the lock's keys, in the order of [Lock.Keys].
 	Before, After []Key
-	// Client is whose command it was; empty where it was the server's own doing.
+	// Client is the client whose command made the change; empty if the server itself made it.
 	Client string
-	// Owner is whose the lock was before, as far as that is known.
+	// Owner is the lock's owner before the change; empty if the owner was unknown or the lock was
+	// free.
 	Owner string
-	// Wrote returns the client that was the first to send a word; empty if none
-	// has.
+	// Wrote returns the client that was the first to send a word; empty if no client has sent it.
 	Wrote func(word string) string
 }
 
-// A Key is one of a lock's keys as it is found on a server. The zero value is a
-// key that doesn't exist.
+// Key is the content of one of a lock's keys on a server. The zero value is a key that does not
+// exist.
 type Key struct {
-	// Type is what Redis calls the type: string, hash, list, set or zset; other
-	// for any other; empty for a key that doesn't exist.
+	// Type is the Redis type: string, hash, list, set or zset; "other" for any other type; empty
+	// for a key that does not exist.
 	Type string
-	// Words are what it holds: a string's value, a hash's fields and their
-	// values in turn, a list's elements, a set's members, a sorted set's members
-	// and their scores in turn. Hashes and sets are in the order of the alphabet.
-	// Others have none.
+	// Words are the contents of the key. They are a string's value, a hash's fields each followed
+	// by its value, a list's elements, a set's members, or a sorted set's members each followed by
+	// its score. Hashes and sets are sorted by bytes. Other types have no words.
 	Words []string
-	// Expires is when the key will be gone, on the harness's clock; 0 means
-	// never.
+	// Expires is when the key expires, on the harness's clock; 0 means never.
 	Expires time.Duration
 }
 
-// Exists reports whether there is such a key.
+// Exists reports whether the key exists.
 func (k Key) Exists() bool { return k.Type != "" }
 
-// same reports whether both hold the same, whatever their expiry.
+// same reports whether both keys have the same contents, regardless of their expiry.
 func (k Key) same(other Key) bool {
 	if k.Type != other.Type || len(k.Words) != len(other.Words) {
 		return false
@@ -71,13 +69,14 @@ func (k Key) same(other Key) bool {
 	return true
 }
 
-// A Scored is a member of a sorted set.
+// Scored is a member of a sorted set.
 type Scored struct {
 	Member string
 	Score  float64
 }
 
-// SortedSet returns the words of a sorted set.
+// SortedSet returns the words of a sorted set, ordered by score and then by member. SortedSet sorts
+// members in place.
 func SortedSet(members []Scored) []string {
 	slices.SortFunc(members, func(a, b Scored) int {
 		return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Member, b.Member))
@@ -89,7 +88,7 @@ func SortedSet(members []Scored) []string {
 	return words
 }
 
-// Hash returns the words of a hash.
+// Hash returns the words of a hash, ordered by field.
 func Hash(fields map[string]string) []string {
 	var words []string
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
@@ -98,11 +97,11 @@ func Hash(fields map[string]string) []string {
 	return words
 }
 
-// SameKeys reports whether all keys hold the same, whatever their expiry.
+// SameKeys reports whether all keys have the same contents, regardless of their expiry.
 func SameKeys(a, b []Key) bool { return slices.EqualFunc(a, b, Key.same) }
 
-// Expiry returns when the first of the keys will be gone that will be, on the
-// harness's clock; 0 means never.
+// Expiry returns the earliest expiry of the keys, on the harness's clock; 0 means that no key
+// expires.
 func Expiry(keys []Key) time.Duration {
 	var first time.Duration
 	for _, k := range keys {
@@ -113,8 +112,8 @@ func Expiry(keys []Key) time.Duration {
 	return first
 }
 
-// Without returns the keys without those that are gone by a moment, and whether
-// there are such. It leaves keys as it is.
+// Without returns a copy of keys in which the keys that have expired at now are zero, and reports
+// whether any has expired. Without does not modify keys.
 func Without(keys []Key, now time.Duration) ([]Key, bool) {
 	left, found := slices.Clone(keys), false
 	for i, k := range keys {
@@ -125,8 +124,8 @@ func Without(keys []Key, now time.Duration) ([]Key, bool) {
 	return left, found
 }
 
-// bears returns the words that may say whose the key is: neither a sorted set's
-// scores nor what is short in a hash's values, the counters.
+// bears returns the words that may name the key's owner. bears leaves out a sorted set's scores and
+// a hash's short values, which are counters.
 func (k Key) bears() []string {
 	switch k.Type {
 	case "hash":
@@ -147,12 +146,12 @@ func (k Key) bears() []string {
 	return slices.Clone(k.Words)
 }
 
-// shown is how many entries of a key are printed.
+// shown is the maximum number of entries of a key that print shows.
 const shown = 16
 
-// print shows a key on one line; each word passes through name. What has no order
-// on the server, or one that the words make, stands in the order of the names: by
-// words that were drawn at random it would be another each time.
+// print returns the key on one line, with name applied to each word. Sets, hashes and sorted-set
+// members of equal score are in the order of their names. An order by the words themselves would
+// differ from run to run, because owner values are random.
 func (k Key) print(name func(string) string) string {
 	var entries []string
 	switch k.Type {
@@ -174,7 +173,7 @@ func (k Key) print(name func(string) string) string {
 		for i := 0; i+1 < len(k.Words); i += 2 {
 			entries = append(entries, name(k.Words[i])+":"+k.Words[i+1])
 		}
-		for from, i := 0, 0; i < len(entries); i++ { // those of one score
+		for from, i := 0, 0; i < len(entries); i++ { // members of equal score
 			if i+1 == len(entries) || k.Words[2*i+3] != k.Words[2*i+1] {
 				slices.Sort(entries[from : i+1])
 				from = i + 1
@@ -197,7 +196,7 @@ func (k Key) print(name func(string) string) string {
 	return "(" + k.Type + ")"
 }
 
-// upTo cuts a list short and says so.
+// upTo returns at most n entries of the list, plus an entry with the number of those left out.
 func upTo(n int, list []string) []string {
 	if len(list) <= n {
 		return list

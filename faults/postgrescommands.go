@@ -2,8 +2,9 @@ package faults
 
 import "strings"
 
-// Statements returns the commands of SQL that PostgreSQL has, by which scripts name requests to it: the first words of its statements. Of
-// two that mean the same it has the one by which the server answers: COMMIT and not END, BEGIN and not START, ROLLBACK and not ABORT.
+// Statements returns the SQL commands of PostgreSQL, the first words of its statements, by which
+// scripts name requests. The list has one name for synonyms, the name in the server's command tag:
+// COMMIT for END, BEGIN for START, ROLLBACK for ABORT.
 func Statements() []string {
 	return strings.Fields(`
 		SELECT INSERT UPDATE DELETE MERGE VALUES TABLE WITH TRUNCATE COPY
@@ -14,7 +15,7 @@ func Statements() []string {
 		ANALYZE VACUUM CLUSTER REINDEX REFRESH CHECKPOINT LOAD`)
 }
 
-// PostgresMessages returns the names of requests to PostgreSQL that are no statements.
+// PostgresMessages returns the names of PostgreSQL requests that are not statements.
 func PostgresMessages() []string {
 	return strings.Fields(`
 		STARTUP PASSWORD SSLREQUEST GSSENCREQUEST TERMINATE CANCEL

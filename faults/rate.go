@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// A Rate is how many bytes pass in a length of time, one second or one TTL. The
-// zero value is unlimited.
+// Rate is a number of bytes per second or per TTL. The zero value is unlimited.
 type Rate struct {
 	Bytes int64
 	Per   Span // one second or one TTL
 }
 
-// PerSecond returns the rate in bytes per second for a lock with the given TTL;
-// 0 if it is unlimited.
+// PerSecond returns the rate in bytes per second for a lock with the given TTL; 0 if the rate is
+// unlimited.
 func (r Rate) PerSecond(ttl time.Duration) float64 {
 	if r == (Rate{}) {
 		return 0
@@ -24,11 +23,11 @@ func (r Rate) PerSecond(ttl time.Duration) float64 {
 	return float64(r.Bytes) / r.Per.Of(ttl).Seconds()
 }
 
-// kilobyte is toxiproxy's.
+// kilobyte is 1000 bytes, as in toxiproxy.
 const kilobyte = 1000
 
-// String returns the rate as scripts write it, such as "200B/ttl", "2KB/s" or
-// "unlimited"; [ParseRate] reads it back.
+// String returns the rate as scripts write it, such as "200B/ttl", "2KB/s" or "unlimited".
+// [ParseRate] parses the result.
 func (r Rate) String() string {
 	if r == (Rate{}) {
 		return "unlimited"
@@ -43,8 +42,8 @@ func (r Rate) String() string {
 	return strconv.FormatInt(number, 10) + unit + "/" + per
 }
 
-// ParseRate reads a rate: a whole number of B or KB, which is 1000 B, per second
-// or TTL ("200B/ttl", "2KB/s"), or "unlimited".
+// ParseRate parses a rate: a positive whole number of B or KB (1000 B) per second or TTL
+// ("200B/ttl", "2KB/s"), or "unlimited".
 func ParseRate(text string) (Rate, error) {
 	if text == "unlimited" {
 		return Rate{}, nil

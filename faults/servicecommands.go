@@ -2,8 +2,9 @@ package faults
 
 import "strings"
 
-// ZooKeeperRequests returns the names of requests to ZooKeeper, by which scripts name them: those of its operations, in upper case. What
-// differs in its answer alone has one name, as CREATE has for create2, createContainer and createTTL, GETCHILDREN for getChildren2 and SETWATCHES for
+// ZooKeeperRequests returns the names by which scripts name requests to ZooKeeper: its operations,
+// in upper case. Operations that differ only in their reply share a name: CREATE stands for
+// create2, createContainer and createTTL, GETCHILDREN for getChildren2, and SETWATCHES for
 // setWatches2.
 func ZooKeeperRequests() []string {
 	return strings.Fields(`
@@ -12,8 +13,9 @@ func ZooKeeperRequests() []string {
 		RECONFIG CHECKWATCHES REMOVEWATCHES ADDWATCH GETEPHEMERALS GETALLCHILDRENNUMBER WHOAMI`)
 }
 
-// EtcdRequests returns the names of requests to etcd, by which scripts name them: those of its methods, in upper case, CANCEL, by which a client says
-// that it doesn't wait for an answer any longer, and CALL for a method that is none of etcd's.
+// EtcdRequests returns the names by which scripts name requests to etcd: its methods, in upper
+// case, plus CANCEL and CALL. CANCEL is the message by which a client stops waiting for a reply.
+// CALL is a method that etcd does not define.
 func EtcdRequests() []string {
 	return strings.Fields(`
 		RANGE PUT DELETERANGE TXN COMPACT WATCH

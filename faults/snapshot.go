@@ -2,73 +2,73 @@ package faults
 
 import "time"
 
-// A Snapshot is a world as somebody sees it who sees everything at one instant. It says
-// the same whenever the same has happened: owner values go by the short names of the
-// [Attributor], and there are no addresses in it.
+// Snapshot is the complete state of a world at one instant. Snapshots are equal whenever the same
+// events have happened: owner values appear by the short names of the [Attributor], and a Snapshot
+// contains no addresses.
 type Snapshot struct {
 	// Servers are in the order of the topology: n1/0, n1/1 … n2/0 …
 	Servers []ServerView
-	// Held is what the gate holds, in order of arrival.
+	// Held lists the messages that the gate holds, in order of arrival.
 	Held []HeldView
-	// Unread is what has come to clients that are stopped, which will read it when they
-	// go on, in order of arrival.
+	// Unread lists the messages that have arrived at paused clients, in order of arrival. The
+	// clients read them after they resume.
 	Unread []HeldView
-	// Wrote is how many values each client has written, by which the next is named.
+	// Wrote is the number of values that each client has written. The number determines the next
+	// short name.
 	Wrote map[string]int
-	// Owners shows what is known of values that don't tell by themselves whose they
-	// are, because several clients have sent them, or might.
+	// Owners shows what is known of values that do not identify their owner, because several
+	// clients have sent them or might send them.
 	Owners string
 }
 
 // ServerView is a server in a [Snapshot].
 type ServerView struct {
 	Name string
-	// Up says that its process lives, Paused that it is stopped, and Leads that it
-	// is its node's primary.
+	// Up reports that the server's process runs, Paused that the process is stopped, and Leads that
+	// the server is its node's primary.
 	Up, Paused, Leads bool
-	// Data shows all that it holds, with the dates at which it will be gone, in one
-	// order.
+	// Data shows the server's keys with their expiry, in a fixed order.
 	Data string
-	// Owner is the client whose the lock is taken to be by what the server holds; empty if it
-	// is nobody's, or, where Known is false, if that can't be told.
+	// Owner is the client that owns the lock according to the server's data. Owner is empty if the
+	// lock is free or, where Known is false, if the owner is unknown.
 	Owner string
 	Known bool
-	// Knows shows what else it will go by: the scripts that it has, who waits there,
-	// in their order, and what is on its way to it from its leader.
+	// Knows shows the other state that affects the server's behavior. This state is its cached
+	// scripts, the blocked clients in their order, and the replication data on its way from its
+	// leader.
 	Knows string
-	// Talks names the clients that it may say something to though they have not
-	// asked: those that wait there, subscribe or track. In order.
+	// Talks names, in order, the clients to which the server may send a message without a new
+	// request: clients that are blocked, subscribe or track keys.
 	Talks []string
-	// Next is when the first key will be gone, since Begin, on the harness's clock and
-	// to the millisecond; 0 if none ever will.
+	// Next is when the first key expires, since Begin, on the harness's clock and rounded to
+	// milliseconds; 0 if no key expires.
 	Next time.Duration
 }
 
-// HeldView is a message that the gate holds, or that waits for who is to have it, in a
-// [Snapshot].
+// HeldView is a message in a [Snapshot] that the gate holds or that its receiver has not read yet.
 type HeldView struct {
 	Client, Node string
 	Way          Way
-	// Command is the request, or what a reply or push belongs to, as histories
-	// have it.
+	// Command is the request, or the command to which a reply or push belongs, as histories record
+	// it.
 	Command string
-	// Reply is the reply or push itself.
+	// Reply is the reply or push itself; empty for a request.
 	Reply string
-	// Sent is when it set out, since Begin, to the millisecond.
+	// Sent is when the message was sent, since Begin, rounded to milliseconds.
 	Sent time.Duration
 }
 
-// A Snapshotter is a [World] that can be looked at: those of virtual time can.
+// Snapshotter is a [World] whose state can be read. Worlds in virtual time implement it.
 type Snapshotter interface {
 	World
-	// View returns how the world is. It is for the goroutine that plays the
-	// script.
+	// View returns the present state of the world. Only the goroutine that runs the script may call
+	// it.
 	View() Snapshot
 }
 
-// Instant returns a time to the millisecond: to the one before it if it is less than a
-// tenth of one later, else to the next. Of two runs in which the same happens in
-// another order, the steps of a script and what latency does by chance make no more of a difference.
+// Instant rounds t to milliseconds: down if the remainder is below 0.1 ms, otherwise up. Two runs
+// with the same events in a different order differ in time only by the script's steps and by random
+// latency; the rounding removes these differences.
 func Instant(t time.Duration) time.Duration {
 	return (t + 900*time.Microsecond).Truncate(time.Millisecond)
 }

@@ -26,7 +26,8 @@ func TestInstant(t *testing.T) {
 	}
 }
 
-// What values don't say by themselves, and what they mean to who reads them.
+// TestDoubtfulValues checks the report on values that do not identify their sender, and on their
+// meaning to clients that read them.
 func TestDoubtfulValues(t *testing.T) {
 	now := time.Now()
 	date := now.Round(time.Millisecond).Sub(time.Unix(0, 0))

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A Span is a length of time in a script: absolute, or in units of the lock's
-// TTL so that one script serves every TTL. At most one field is non-zero. The
-// zero value is no time at all.
+// Span is a length of time in a script: absolute, or in units of the lock's TTL so that one script
+// works for every TTL. At most one field is non-zero. The zero value is a span of length 0.
 type Span struct {
 	TTLs float64       // in TTLs
 	Abs  time.Duration // absolute
@@ -20,11 +19,11 @@ func (s Span) Of(ttl time.Duration) time.Duration {
 	return s.Abs + time.Duration(s.TTLs*float64(ttl))
 }
 
-// IsZero reports whether the span is no time at all.
+// IsZero reports whether the span is the zero value.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// String returns the span as scripts write it, such as "1.1ttl" or "30s";
-// [ParseSpan] reads it back.
+// String returns the span as scripts write it, such as "1.1ttl" or "30s". [ParseSpan] parses the
+// result.
 func (s Span) String() string {
 	if s.TTLs != 0 {
 		return strconv.FormatFloat(s.TTLs, 'f', -1, 64) + "ttl"
@@ -40,7 +39,7 @@ func (s Span) String() string {
 	return text
 }
 
-// ParseSpan reads a span: a Go duration ("30s", "-1m30s") or a number of TTLs
+// ParseSpan parses a span: a Go duration ("30s", "-1m30s") or a number of TTLs from -1e6 to 1e6
 // ("1.1ttl", "+2ttl").
 func ParseSpan(text string) (Span, error) {
 	if number, ok := strings.CutSuffix(text, "ttl"); ok {

@@ -1,7 +1,6 @@
 package faults
 
-// TargetClient returns the client whose process a fault is about; empty if it is
-// about none.
+// TargetClient returns the client whose process the fault targets; empty for other faults.
 func TargetClient(f Fault) string {
 	switch f := f.(type) {
 	case PauseClient:
@@ -20,8 +19,8 @@ func TargetClient(f Fault) string {
 	return ""
 }
 
-// TargetNode returns the node that a fault is done to, which may be [Quorum]; empty
-// if it is done to none.
+// TargetNode returns the node, or server, that the fault targets; empty for other faults. The name
+// may be [Quorum].
 func TargetNode(f Fault) string {
 	switch f := f.(type) {
 	case CrashNode:
@@ -54,8 +53,8 @@ func TargetNode(f Fault) string {
 	return ""
 }
 
-// BetweenNodes reports whether a fault is one of the links between nodes, and so can befall none but the
-// members of a cluster.
+// BetweenNodes reports whether the fault changes links between nodes. Such a fault is possible only
+// if the nodes are members of a cluster.
 func BetweenNodes(f Fault) bool {
 	switch f.(type) {
 	case PartitionNodes, HealNodes:
@@ -64,5 +63,5 @@ func BetweenNodes(f Fault) bool {
 	return false
 }
 
-// MaxRate is how many times too fast a clock can be made to run.
+// MaxRate is the maximum rate of a clock, as a multiple of true time.
 const MaxRate = 1000

@@ -1,9 +1,11 @@
-// Package clock moves the clocks of other processes: a small library, which
-// [Build] compiles out of embedded C, is loaded into them and answers for the
-// system, as a [File] that they share with this process says.
+// Package clock changes the clocks of other processes. [Build] compiles a small library from
+// embedded C. A process that loads the library gets its time from a [File], which it shares with
+// this process.
 //
-// It works on Linux, on x86_64 and aarch64, with glibc and musl alike, and in
-// containers on this machine's kernel. Of this module the package imports child and tempdir, to compile.
+// A [File] and its settings come in; environment variables for a process go out through [Env]. The
+// package works on Linux, on x86_64 and aarch64, with glibc and musl, and in containers on this
+// machine's kernel, but not for statically linked programs. The package imports only proc and
+// tempdir of this module, to compile.
 package clock
 
 import (
@@ -27,14 +29,16 @@ import (
 //go:embed shim/clock.c
 var source []byte
 
-// flags make a library that needs no other.
+// flags are the compiler flags for a library that needs no other library.
 const flags = "-shared -fPIC -O2 -nostdlib -ffreestanding -fno-stack-protector -fvisibility=hidden"
 
-// Build returns the file of the library. Build compiles the library if no directory has a sound one,
-// and removes unsound ones. Build tries the directories in turn, makes those that are not there, and uses
-// only those that no other user can write to; if none will do, the error is that of the last one. The
-// compiler is a command with its arguments, cc if empty. Any number of processes may build at once. Build
-// blocks while the compiler runs, or until ctx is done.
+// Build returns the path of the library. Build compiles the library if no directory has a valid
+// one, and removes invalid ones. Build tries the directories in turn and creates missing ones.
+// Build uses only directories that no other user can write to; if none is usable, it returns the
+// error of the last one.
+//
+// compiler is a command with its arguments; empty means cc. Any number of processes may call Build
+// at once. Build blocks while the compiler runs, or until ctx is done.
 func Build(ctx context.Context, compiler string, dirs ...string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", fmt.Errorf("clock: the shim is for Linux, and this is %s", runtime.GOOS)
@@ -50,7 +54,7 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 		if work, err = makeWork(dir); err != nil {
 			continue
 		}
-		defer work.Remove() // what stays, the next build removes
+		defer work.Remove() // the next build removes what remains
 		object := filepath.Join(work.Path(), "clock.so")
 		if err := compile(ctx, compiler, object); err != nil {
 			return "", err
@@ -62,7 +66,7 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 		if err := loads(ctx, object); err != nil {
 			return "", err
 		}
-		// Whole or not at all; another process's library is the same.
+		// Rename is atomic, and another process's library has the same content.
 		file := filepath.Join(dir, libraryName(digest(text)))
 		if err := os.Rename(object, file); err != nil {
 			return "", fmt.Errorf("clock: %w", err)
@@ -72,7 +76,8 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 	return "", err
 }
 
-// makeWork makes a directory to compile in, in a directory that only this user can write to.
+// makeWork creates a temporary directory for the compiler in dir, which only this user may be able
+// to write to.
 func makeWork(dir string) (*tempdir.Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("clock: %w", err)
@@ -87,12 +92,12 @@ func makeWork(dir string) (*tempdir.Dir, error) {
 	return work, nil
 }
 
-// cached returns the file of a sound library in a directory, or empty. It removes unsound ones.
+// cached returns the path of a valid library in a directory, or empty. cached removes invalid ones.
 func cached(ctx context.Context, dir string) string {
 	if private(dir) != nil {
 		return ""
 	}
-	files, _ := filepath.Glob(filepath.Join(escape(dir), libraryName("*"))) // the pattern is well formed
+	files, _ := filepath.Glob(filepath.Join(escape(dir), libraryName("*"))) // cannot fail: the pattern is well formed
 	for _, file := range files {
 		if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 			continue
@@ -102,19 +107,20 @@ func cached(ctx context.Context, dir string) string {
 			return file
 		}
 		if ctx.Err() == nil {
-			_ = os.Remove(file) // a new one takes its place anyway
+			_ = os.Remove(file) // an error is harmless: a new library replaces the file
 		}
 	}
 	return ""
 }
 
-// escape returns a path as patterns have it.
+// escape returns a path with the special characters of patterns escaped.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// loads returns nil if the system's loader loads the library into a program, and else the loader's reason.
-// A shell that is linked statically loads nothing and proves nothing.
+// loads returns nil if the system's loader loads the library into a program, and otherwise the
+// loader's reason. A statically linked shell loads nothing, so loads then returns nil without
+// proof.
 func loads(ctx context.Context, file string) error {
 	cmd := exec.Command("/bin/sh", "-c", ":")
 	cmd.Env = []string{"LD_PRELOAD=" + file}
@@ -124,7 +130,7 @@ func loads(ctx context.Context, file string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("clock: load the shim: %w", context.Cause(ctx))
 	case errors.Is(err, os.ErrNotExist):
-		return nil // no shell, no proof
+		return nil // without a shell the check is impossible
 	case err != nil:
 		return fmt.Errorf("clock: load the shim %s: %w: %s", file, err, line)
 	case line != "":
@@ -133,7 +139,8 @@ func loads(ctx context.Context, file string) error {
 	return nil
 }
 
-// Library is [Build] in the cache directory, or where that can't be written to in the caller's own.
+// Library calls [Build] with the cache directory and, as the second choice, the caller's own
+// directory.
 func Library(ctx context.Context, compiler, own string) (string, error) {
 	dirs := []string{own}
 	if cache, err := CacheDir(); err == nil {
@@ -142,8 +149,8 @@ func Library(ctx context.Context, compiler, own string) (string, error) {
 	return Build(ctx, compiler, dirs...)
 }
 
-// CacheDir is where the library outlives its builder: lockfault in the user's
-// cache directory.
+// CacheDir returns the directory that keeps the library for later processes: lockfault in the
+// user's cache directory.
 func CacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -152,14 +159,14 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "lockfault"), nil
 }
 
-// libraryName returns the name of a library of that digest. The rest of the name depends on all that the
-// library is made of.
+// libraryName returns the file name of a library with that digest. The name also contains a hash of
+// the architecture, the compiler flags and the source.
 func libraryName(digest string) string {
 	sum := sha256.Sum256([]byte(runtime.GOARCH + "\n" + flags + "\n" + string(source)))
 	return "clock-" + hex.EncodeToString(sum[:8]) + "-" + digest + ".so"
 }
 
-// digest identifies a library's content.
+// digest returns a hash of a library's content.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
@@ -177,7 +184,7 @@ func compile(ctx context.Context, compiler, object string) error {
 	args := append(words[1:len(words):len(words)], strings.Fields(flags)...)
 	cmd := exec.Command(path, append(args, "-o", object, "-x", "c", "-")...)
 	cmd.Stdin = bytes.NewReader(source)
-	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(object)) // for what the compiler makes on the way
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(object)) // for the compiler's temporary files
 	out, err := output(ctx, cmd)
 	if ctx.Err() != nil {
 		return fmt.Errorf("clock: compile the shim: %w", context.Cause(ctx))
@@ -186,14 +193,15 @@ func compile(ctx context.Context, compiler, object string) error {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("clock: %s can't compile the shim (%w): %s", words[0], err, line)
 	}
-	// What is kept must not be what a broken compiler left.
+	// A broken compiler's output must not enter the cache.
 	if text, err := os.ReadFile(object); err != nil || !bytes.HasPrefix(text, []byte("\x7fELF")) {
 		return fmt.Errorf("clock: %s can't compile the shim: what it made is no library", words[0])
 	}
 	return nil
 }
 
-// output runs a command, whose processes end with this process, and returns what the command prints.
+// output runs a command and returns what it prints, stdout and stderr together. The command's
+// processes end if this process ends or ctx is done.
 func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	launcher, err := proc.NewLauncher()
 	if err != nil {
@@ -214,8 +222,8 @@ func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	return said.Bytes(), errors.Join(err, launcher.Close())
 }
 
-// Env returns what a process must have in its environment: the library's file
-// and the clock's, by the names that they have in its eyes.
+// Env returns the environment variables that load the library and the clock into a process. The
+// paths must be valid where that process runs, such as in a container.
 func Env(library, file string) []string {
 	return []string{"LD_PRELOAD=" + library, "LOCKFAULT_CLOCK=" + file}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/lockfault/lockfault/faults/clock"
 )
 
-// build returns the library. Without a compiler the test is skipped, except
-// where nothing may be.
+// build returns the library. Without a compiler it skips the test, except where skipping is not
+// allowed.
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	library, err := clock.Build(t.Context(), "", dir)
@@ -40,8 +40,8 @@ func create(t *testing.T) *clock.File {
 	return f
 }
 
-// watch compiles and runs the program that reads clocks, and calls set again
-// and again until it ends. It returns what the program says.
+// watch compiles and runs the program that reads clocks, calls set repeatedly until the program
+// ends, and returns its output.
 func watch(t *testing.T, set func(f *clock.File, i int) error, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func watch(t *testing.T, set func(f *clock.File, i int) error, args ...string) s
 	}
 }
 
-// A process sees each setting whole, whenever it looks.
+// TestJumpsAreSeenWhole checks that a process never reads a partly written setting.
 func TestJumpsAreSeenWhole(t *testing.T) {
 	offsets := []time.Duration{time.Hour, -2 * time.Hour, 0}
 	said := watch(t, func(f *clock.File, i int) error { return f.Set(offsets[i%3], 1) }, "100000", "0", "3600", "-7200")
@@ -86,7 +86,8 @@ func TestJumpsAreSeenWhole(t *testing.T) {
 	}
 }
 
-// However rates change, spans go on from where they are.
+// TestSpansNeverGoBack checks that clocks that measure spans continue from their present value when
+// rates change.
 func TestSpansNeverGoBack(t *testing.T) {
 	rates := []float64{1000, 0.001, 1, 10, 0.5}
 	watch(t, func(f *clock.File, i int) error { return f.Set(time.Duration(i), rates[i%5]) }, "100000")
@@ -94,7 +95,7 @@ func TestSpansNeverGoBack(t *testing.T) {
 
 func TestBuildOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "cache")
-	build(t, filepath.Join(t.TempDir(), "elsewhere")) // skips where there is no compiler
+	build(t, filepath.Join(t.TempDir(), "elsewhere")) // skips the test without a compiler
 	var all sync.WaitGroup
 	files := make([]string, 8)
 	for i := range files {
@@ -120,7 +121,8 @@ func TestBuildOnce(t *testing.T) {
 	}
 }
 
-// A library in the cache that was damaged is built again, and one that doesn't load is not kept.
+// TestDamagedLibraryIsRebuilt checks that a damaged library in the cache is rebuilt, and that a
+// library that does not load is not kept.
 func TestDamagedLibraryIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	file := build(t, dir)
@@ -149,9 +151,10 @@ func TestDamagedLibraryIsRebuilt(t *testing.T) {
 	}
 }
 
-// A compiler whose library doesn't load is the reason that is given.
+// TestLibraryMustLoad checks that Build fails with the loader's reason, and leaves no file, if the
+// compiled library does not load.
 func TestLibraryMustLoad(t *testing.T) {
-	build(t, t.TempDir()) // skips where there is no compiler
+	build(t, t.TempDir()) // skips the test without a compiler
 	dir, bin := t.TempDir(), t.TempDir()
 	program := filepath.Join(bin, "cc")
 	const text = `#!/bin/sh
@@ -169,7 +172,8 @@ printf '\177ELF and no more' >"$2"
 	}
 }
 
-// A library in a directory that other users can write to is neither used nor put there.
+// TestSharedDirectoryIsNotUsed checks that a directory that other users can write to is neither
+// read nor written.
 func TestSharedDirectoryIsNotUsed(t *testing.T) {
 	shared, own := filepath.Join(t.TempDir(), "shared"), t.TempDir()
 	file := build(t, shared)

@@ -7,37 +7,35 @@ import (
 	"time"
 )
 
-// MaxRate is how many times too fast a clock can run.
+// MaxRate is the maximum rate of a clock, as a multiple of true time.
 const MaxRate = 1000
 
-// magic stands at the beginning of a File; "LFCLOCK1" on the machines that
-// the shim knows.
+// magic is the first word of a File: "LFCLOCK1" in the byte order of the supported machines.
 const magic = 0x314b434f4c43464c
 
-// A slot says how clocks run from one moment on; all in ns. shim/clock.c has
-// the same.
+// slot is the setting of the clocks from a moment on, in ns. shim/clock.c defines the same layout.
 type slot struct {
-	since  int64 // CLOCK_MONOTONIC when it was written
-	wall   int64 // CLOCK_REALTIME at that moment
-	slept  int64 // CLOCK_BOOTTIME less CLOCK_MONOTONIC
-	offset int64 // of the wall clocks at that moment
-	warp   int64 // of the clocks that measure spans at that moment
-	drift  int64 // gained per ns of true time since, in 1/2^32 ns
+	since  int64 // CLOCK_MONOTONIC when the slot was written
+	wall   int64 // CLOCK_REALTIME at since
+	slept  int64 // CLOCK_BOOTTIME minus CLOCK_MONOTONIC
+	offset int64 // of the wall clocks at since
+	warp   int64 // of the clocks that measure spans, at since
+	drift  int64 // gain per ns of true time after since, in 1/2^32 ns
 	_      [2]int64
 }
 
-// page is what a File holds. shim/clock.c has the same.
+// page is the content of a File. shim/clock.c defines the same layout.
 type page struct {
 	magic      uint64
-	generation uint64 // its lowest bit is the slot in use
+	generation uint64 // the lowest bit is the index of the slot in use
 	loaded     uint64
 	_          [5]uint64
 	slots      [2]slot
 }
 
-// next returns the slot that follows s at the moment now, of which the first
-// three fields are known: the wall clock is off by offset, and spans go on
-// from where they are.
+// next returns the slot that follows s. now holds the present time in its first three fields. The
+// wall clocks get the given offset; the clocks that measure spans continue from their present
+// value.
 func (s slot) next(now slot, offset time.Duration, rate float64) slot {
 	now.offset = int64(offset)
 	now.warp = s.warp + scale(now.since-s.since, s.drift)
@@ -45,8 +43,7 @@ func (s slot) next(now slot, offset time.Duration, rate float64) slot {
 	return now
 }
 
-// scale returns ns times drift, in 1/2^32, rounded down: exactly what the
-// shim makes of it.
+// scale returns ns times drift in units of 1/2^32, rounded down, exactly as the shim computes it.
 func scale(ns, drift int64) int64 {
 	high, low := bits.Mul64(magnitude(ns), magnitude(drift))
 	whole, rest := int64(high<<32|low>>32), low<<32 != 0

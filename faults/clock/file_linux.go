@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is the clock of the processes that were started with it in [Env].
-// [Create] makes one. Safe for concurrent use.
+// File is the clock of the processes that were started with it in [Env]. [Create] creates a File;
+// its zero value is closed. A File is safe for concurrent use.
 type File struct {
 	path string
 
@@ -23,8 +23,8 @@ type File struct {
 	page   *page  // in memory
 }
 
-// Create makes the file, or empties it, and sets it to true time. Only its
-// owner can read it; a process of another user can't have the clock.
+// Create creates the file, or truncates it, and sets it to true time. Only the file's owner can
+// read it, so a process of another user cannot use the clock.
 func Create(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -47,15 +47,14 @@ func Create(path string) (*File, error) {
 	return c, nil
 }
 
-// Path is the name that it was made by.
+// Path returns the path that was passed to Create.
 func (f *File) Path() string { return f.path }
 
 var errClosed = errors.New("clock: the file is closed")
 
-// Set sets the wall clock to true time plus offset at this moment, running
-// rate times as fast as true time from now on: above 0, up to [MaxRate]. The
-// clocks that measure spans run at that rate too, from where they are. It
-// is in force when Set returns.
+// Set sets the wall clock to true time plus offset now. From now on the clock runs at rate times
+// the speed of true time; rate must be above 0 and at most [MaxRate]. The clocks that measure spans
+// continue from their present value at the same rate. The setting is in force when Set returns.
 func (f *File) Set(offset time.Duration, rate float64) error {
 	if err := checkRate(rate); err != nil {
 		return err
@@ -71,8 +70,8 @@ func (f *File) Set(offset time.Duration, rate float64) error {
 	}
 	generation := f.page.generation
 	next := f.page.slots[generation&1].next(now, offset, rate)
-	// Nobody waits for the writer, which may be killed here: readers take the
-	// other slot until the count goes up, and look again if it did meanwhile.
+	// Readers never wait for the writer, because it may be killed here. They use the other slot
+	// until generation increases, and read again if it increased meanwhile.
 	to := &f.page.slots[(generation+1)&1]
 	atomic.StoreInt64(&to.since, next.since)
 	atomic.StoreInt64(&to.wall, next.wall)
@@ -84,8 +83,9 @@ func (f *File) Set(offset time.Duration, rate float64) error {
 	return nil
 }
 
-// read returns a slot that has the time. The clocks can only be read one after
-// the other: of some readings it takes the one with the least between them.
+// read returns a slot with the present time in its first three fields. The clocks can only be read
+// one after the other, so read returns the best of up to 20 readings: the one that took the least
+// time.
 func read() (slot, error) {
 	const enough, most = 5 * time.Microsecond, 20
 	var best slot
@@ -109,21 +109,21 @@ func read() (slot, error) {
 		}
 	}
 	if best.slept < int64(time.Millisecond) {
-		best.slept = 0 // the machine never slept; this is the time between two readings
+		best.slept = 0 // the machine never slept; the difference is the time between two readings
 	}
 	return best, nil
 }
 
-// Loaded reports whether a process has the clock. One that was started with
-// it and hasn't is linked statically, or is another machine's program.
+// Loaded reports whether a process has loaded the clock. A process that was started with the clock
+// but has not loaded it is statically linked, or is built for another architecture.
 func (f *File) Loaded() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.memory != nil && atomic.LoadUint64(&f.page.loaded) != 0
 }
 
-// Close frees what the File takes here. Processes that have the clock keep it
-// as it is. Idempotent; the file stays.
+// Close releases the File's memory in this process. Processes that have loaded the clock keep its
+// last setting. The file stays. Close is idempotent.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 
 var errLinux = errors.New("clock: the shim is for Linux")
 
-// A File can't be made here.
+// File is the clock of processes on Linux. A File cannot be created on this system.
 type File struct{}
 
-// Create fails here.
+// Create returns an error, because the shim works only on Linux.
 func Create(string) (*File, error) { return nil, errLinux }
 
-// Path is empty.
+// Path returns an empty string.
 func (*File) Path() string { return "" }
 
-// Set fails.
+// Set returns an error.
 func (*File) Set(time.Duration, float64) error { return errLinux }
 
 // Loaded returns false.

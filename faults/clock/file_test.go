@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Both sides must count alike, or a span would jump whenever a rate changes.
+// TestScale checks scale against exact arithmetic. Go and the shim must agree, or a span would jump
+// whenever a rate changes.
 func TestScale(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := rapid.Int64Range(-1<<53, 1<<53).Draw(t, "ns")
@@ -20,7 +21,8 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// However often the rate changes, a span is the sum of what passed at each.
+// TestSpansGoOn checks that a span is the sum of the parts at each rate, however often the rate
+// changes.
 func TestSpansGoOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := rapid.Int64Range(0, 1<<50).Draw(t, "start")

@@ -2,5 +2,5 @@
 
 package clock
 
-// private returns nil: nothing is built here.
+// private returns nil, because nothing is built on this system.
 func private(string) error { return nil }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// private returns nil if no other user can put a file into a directory, or another directory in its
-// place: the library in it becomes a part of programs of this user. Root is no other user, and members of
-// the group may have the directories above.
+// private returns nil if no other user can put a file into dir, or another directory in its place.
+// The library in dir is loaded into programs of this user, so it must be safe. Root does not count
+// as another user. Members of the group may write to the parent directories, but not to dir itself.
 func private(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {

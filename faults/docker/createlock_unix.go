@@ -12,11 +12,10 @@ import (
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
-// turn waits until nobody else of this user makes a container for a world that has
-// not begun, and returns what lets the next one do so. To make one keeps more than
-// a processor busy for half a second: whoever plays meanwhile is late if many do
-// that at once. What a script orders doesn't wait for a turn. An error only when
-// the context is done.
+// turn waits until no other process of this user creates a container for a world that has not
+// begun; over ends the turn. Creating a container keeps more than a processor busy for 0.5 s: many
+// at once make every running world late. Starts that a script orders don't wait for a turn. turn
+// returns an error only if the context is done.
 func turn(ctx context.Context) (over func(), err error) {
 	cache, err := clock.CacheDir()
 	if err == nil {
@@ -27,7 +26,7 @@ func turn(ctx context.Context) (over func(), err error) {
 		file, err = os.OpenFile(filepath.Join(cache, "docker-turn"), os.O_CREATE|os.O_RDWR, 0o600)
 	}
 	if err != nil {
-		return func() {}, nil // all at once, then
+		return func() {}, nil // without the file, turns are not taken
 	}
 	for flock.Take(file) != nil {
 		select {

@@ -1,21 +1,19 @@
-// Package docker is a host of Redis servers that are containers: of any image
-// whose entry point takes a configuration file, as those of Redis and Valkey do.
+// Package docker is a host of Redis servers that are containers. The image may be any whose entry
+// point takes a configuration file, as those of Redis and Valkey do.
 //
-// What comes in is [real.ServerSpec]; what goes out is addresses on loopback.
-// A host's servers have a network of their own. Their ports are published on
-// loopback and nowhere else; servers want a password, which stands in no
-// command line and no environment. Containers and networks end with the host's
-// Close, and by a [Watch] in another process if this one is killed. The engine
-// must be on this machine. The package knows nothing of faults, links or clients.
+// The input is a [real.ServerSpec]; the output is an address on loopback. A host's servers have
+// their own networks. Their ports are published only on loopback; servers require a password, which
+// appears in no command line and no environment. Containers and networks end with the host's Close,
+// and by a [Watch] in another process if this process is killed. The engine must run on this
+// machine. The package must not depend on faults, links or clients.
 //
 // # What testcontainers is used for
 //
-// It finds the engine, builds images, makes networks, and creates and starts
-// containers; its Redis module says which port to publish and puts the
-// configuration where the image's entry point finds it. What it can't do is
-// asked of the engine itself: pause, kill, and remove whatever bears a label.
-// Its own way to clean up is a container of an image that must be pulled, so
-// it is switched off.
+// Testcontainers finds the engine, builds images, makes networks, and creates and starts
+// containers; its Redis module selects the port to publish and puts the configuration where the
+// image's entry point finds it. This package asks the engine itself for the rest: pause, kill, and
+// removal of everything with a label. Testcontainers' own cleanup is a container of an image that
+// must be pulled, so it is switched off.
 package docker
 
 import (
@@ -41,38 +39,34 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// DefaultImage is the image that servers run unless told otherwise.
+// DefaultImage is the image of servers by default.
 const DefaultImage = "redis:7-alpine"
 
-// Options say how a [Host] starts servers. The zero value is valid to use.
+// Options configure how a [Host] starts servers. The zero value is ready to use.
 type Options struct {
-	// Image is the image that servers run; empty means DefaultImage. It is
-	// pulled if it isn't there.
+	// Image is the image of the servers; empty means DefaultImage. A missing image is pulled.
 	Image string
-	// Dir is where the host's temporary directory is made, and where those
-	// that dead processes left are removed; empty means [os.TempDir].
+	// Dir is where the host's temporary directory is made, and where the directories of dead
+	// processes are removed; empty means [os.TempDir].
 	Dir string
-	// CC is the C compiler that builds the clock shim, with its arguments;
-	// empty means cc. It is only asked when a server's clock will be moved
-	// and the shim was not built before.
+	// CC is the C compiler, with its arguments, for the clock shim; empty means cc. It is called
+	// only if a server's clock will be moved and the shim was not built before.
 	CC string
-	// StartLimit is how long a server may take until it answers; less than 1
-	// means a minute, for machines as slow and busy as can be.
+	// StartLimit is the maximum time that a server may take until it answers; less than 1 means 1
+	// min, enough for very slow and busy machines.
 	StartLimit time.Duration
-	// Watchman returns the command of a process that calls [Watch] on its
-	// standard input. Nil means that containers and networks stay if this
-	// process is killed.
+	// Watchman returns the command of a process that calls [Watch] on its standard input. Nil means
+	// that containers and networks stay if this process is killed.
 	Watchman func() *exec.Cmd
 }
 
-// A Host starts Redis servers as containers. [New] makes one. Safe for
-// concurrent use.
+// A Host starts Redis servers as containers. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	options  Options
 	engine   *testcontainers.DockerClient
-	run      string // marks all that it makes
+	run      string // label of everything that the host makes
 	dir      *tempdir.Dir
-	watchman *reaper.Reaper // nil if there is none
+	watchman *reaper.Reaper // nil without a watchman
 	making   *pendingCreates
 	starts   real.Starts
 
@@ -87,9 +81,9 @@ type Host struct {
 
 var _ real.GatewayHost = (*Host)(nil)
 
-// New finds the engine and the image and makes the host's directory. It blocks
-// while the image is pulled, if it isn't there. The error is an *[EngineError]
-// where no engine answers, and an *[ImageError] where there is no such image.
+// New finds the engine and the image and makes the host's directory. It blocks while a missing
+// image is pulled. The error is an *[EngineError] if no engine answers, and an *[ImageError] if the
+// image doesn't exist.
 func New(ctx context.Context, options Options) (*Host, error) {
 	if options.Image == "" {
 		options.Image = DefaultImage
@@ -102,7 +96,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 		return nil, err
 	}
 	if parent, err := filepath.Abs(cmp.Or(options.Dir, os.TempDir())); err == nil {
-		sweepDead(ctx, engine.Client, parent) // while their directories are there
+		sweepDead(ctx, engine.Client, parent) // before tempdir.Make removes the directories that name them
 	}
 	dir, err := tempdir.Make(options.Dir, dirPrefix)
 	if err != nil {
@@ -123,15 +117,15 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	return h, nil
 }
 
-// enter begins a call that may start something; leave ends it.
+// enter begins a call that may start a container; leave ends the call.
 func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	return h.starts.Enter(ctx, h.options.StartLimit)
 }
 
-// serverName matches what can name a container's host, and a directory.
+// serverName matches valid names of servers, which name a container's host and a directory.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
-// Start starts a server, as [real.Host] says.
+// Start starts a server, as [real.Host] specifies.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	if !serverName.MatchString(spec.Name) {
 		return nil, fmt.Errorf("docker: %q can't name a server: take letters, digits and dashes", spec.Name)
@@ -159,7 +153,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return s, nil
 }
 
-// register makes the server one of the host's. Its name must be new.
+// register adds a server to the host. Its name must be unused.
 func (h *Host) register(s *server) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,21 +171,21 @@ func (h *Host) all() map[string]*server {
 	return maps.Clone(h.servers)
 }
 
-// shim returns the library that moves a clock.
+// shim returns the path of the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
 	return clock.Library(ctx, h.options.CC, h.dir.Path())
 }
 
-// NewPage has the logs begin anew for CopyLogs.
+// NewPage makes CopyLogs begin at the current end of each log.
 func (h *Host) NewPage() {
 	for _, s := range h.all() {
 		s.newPage()
 	}
 }
 
-// CopyLogs copies what every server, those that failed to start too, has logged
-// since the last NewPage into the directory, as NAME.log. It makes the directory, and replaces what
-// is there. Not after Close.
+// CopyLogs copies what each server, including those that failed to start, has logged since the last
+// NewPage to NAME.log in the directory. It makes the directory, and replaces existing files. Don't
+// call it after Close.
 func (h *Host) CopyLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("docker: copy logs: %w", err)
@@ -209,10 +203,10 @@ func (h *Host) CopyLogs(dir string) error {
 	return errors.Join(errs...)
 }
 
-// farewell is how long containers and networks may take to go.
+// farewell is the maximum time for the removal of containers and networks.
 const farewell = time.Minute
 
-// Close ends everything, as [real.Host] says.
+// Close ends everything, as [real.Host] specifies.
 func (h *Host) Close() error {
 	h.once.Do(func() {
 		h.starts.End()
@@ -224,7 +218,7 @@ func (h *Host) Close() error {
 		defer cancel()
 		err := sweep(ctx, h.engine.Client, h.run, h.making.left())
 		if err == nil {
-			// One who has gone already is not missed any more.
+			// A watchman that has already ended isn't needed any more.
 			_ = send(h.watchman, reaperMessage{Dismissed: true})
 		}
 		errs = append(errs, h.watchman.Close(), err, h.dir.Remove(), h.engine.Close())
@@ -233,7 +227,7 @@ func (h *Host) Close() error {
 	return h.closeErr
 }
 
-// oneLine makes an error's text one line.
+// oneLine returns an error whose text is on one line.
 func oneLine(err error) error { return &lineError{err} }
 
 type lineError struct{ err error }

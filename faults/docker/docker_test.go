@@ -147,8 +147,9 @@ func run(t *testing.T, c *client.Client, addr string) (label, container string) 
 	return "", ""
 }
 
-// A server wants the password, which nobody can read off its container, and is
-// published on loopback alone; Close removes container, network and directory.
+// TestServerIsPrivateAndGoes checks that a server requires the password, that its container doesn't
+// reveal the password, that the port is published only on loopback, and that Close removes
+// container, network and directory.
 func TestServerIsPrivateAndGoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -206,7 +207,8 @@ func TestServerIsPrivateAndGoes(t *testing.T) {
 	}
 }
 
-// An engine that hears late of a change refuses the one after it.
+// TestInsist checks the retry of a change that an engine refuses because of a late event of the
+// previous one.
 func TestInsist(t *testing.T) {
 	t.Parallel()
 	late, over := fmt.Errorf("not paused: %w", errdefs.ErrConflict), errors.New("it has ended")
@@ -408,7 +410,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Nobody ever is without a reason, and every reason is one line.
+// TestReasons checks that every error gives a reason, in one line.
 func TestReasons(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	const nowhere = "unix:///nowhere/docker.sock"

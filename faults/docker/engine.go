@@ -14,15 +14,15 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// An EngineError says that no engine answers.
+// An EngineError reports that no container engine answers.
 type EngineError struct {
-	// Addr is where it was looked for.
+	// Addr is the engine's address that was tried.
 	Addr string
-	// Err is why there was no answer.
+	// Err is the cause.
 	Err error
 }
 
-// Error is one line that says what to do.
+// Error returns one line: the problem and what to do.
 func (e *EngineError) Error() string {
 	return fmt.Sprintf("docker: no Docker engine answers at %s: start it, or play in --world process (%v)", e.Addr, oneLine(e.Err))
 }
@@ -30,14 +30,14 @@ func (e *EngineError) Error() string {
 // Unwrap returns Err.
 func (e *EngineError) Unwrap() error { return e.Err }
 
-// An ImageError says that an image isn't there and can't be pulled.
+// An ImageError reports that an image is missing and can't be pulled.
 type ImageError struct {
 	Image string
-	// Err is what the engine says.
+	// Err is the engine's error.
 	Err error
 }
 
-// Error is one line that says what to do.
+// Error returns one line: the problem and what to do.
 func (e *ImageError) Error() string {
 	return fmt.Sprintf("docker: the image %s is not here and can't be pulled: name another with --image; where no registry can be reached, make image builds %s (%v)",
 		e.Image, LocalImage, oneLine(e.Err))
@@ -46,20 +46,20 @@ func (e *ImageError) Error() string {
 // Unwrap returns Err.
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// answerLimit is how long an engine may take to say that it is there.
+// answerLimit is the maximum time for an engine to answer.
 const answerLimit = 10 * time.Second
 
-// connect returns a client of the engine: the one that DOCKER_HOST names, or
-// the one that testcontainers finds.
+// connect returns a client of the engine: the one that DOCKER_HOST names, or the one that
+// testcontainers finds.
 func connect(ctx context.Context) (*testcontainers.DockerClient, error) {
 	settle()
-	// Testcontainers keeps the first answer for the life of this process: a
-	// caller that gave up must not spoil it for the next.
+	// Testcontainers keeps the first result for the life of this process: a canceled caller must
+	// not spoil it for later callers.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
 	addr := os.Getenv(client.EnvOverrideHost)
 	if addr != "" {
-		// Testcontainers would take another if this one doesn't answer.
+		// Testcontainers would use another engine if this one doesn't answer.
 		if err := ping(ctx); err != nil {
 			return nil, &EngineError{addr, err}
 		}
@@ -77,7 +77,7 @@ func connect(ctx context.Context) (*testcontainers.DockerClient, error) {
 	return engine, nil
 }
 
-// ping asks the engine that the environment names whether it is there.
+// ping checks whether the engine in the environment answers.
 func ping(ctx context.Context) error {
 	c, err := client.New(client.FromEnv)
 	if err != nil {
@@ -87,15 +87,14 @@ func ping(ctx context.Context) error {
 	return errors.Join(err, c.Close())
 }
 
-// settle makes testcontainers silent and keeps it from starting a container of
-// its own that cleans up, whose image must be pulled. Both hold for the whole
-// process, there is no other way; the latter is read once, from the
-// environment, which is as before afterwards.
+// settle disables testcontainers' log and its cleanup container, whose image must be pulled. Both
+// settings are global to the process. Testcontainers reads the second one once from the
+// environment; settle restores the environment afterwards.
 var settle = sync.OnceFunc(func() {
 	log.SetDefault(log.NewNoopLogger())
 	const name = "TESTCONTAINERS_RYUK_DISABLED"
 	before, was := os.LookupEnv(name)
-	_ = os.Setenv(name, "true") // the name is a good one
+	_ = os.Setenv(name, "true") // fails only for an invalid name
 	testcontainers.GenericLabels()
 	if was {
 		_ = os.Setenv(name, before)
@@ -104,9 +103,9 @@ var settle = sync.OnceFunc(func() {
 	}
 })
 
-// Prepare makes sure that an engine answers and has the image, DefaultImage if
-// empty, as [New] does: who plays many cells learns here, once, why none can be
-// played, and has the time for a pull that a cell hasn't.
+// Prepare checks, as [New] does, that an engine answers and has the image; empty means
+// DefaultImage. A caller that runs many cells gets one error before the first cell, and more time
+// for a pull than a cell has.
 func Prepare(ctx context.Context, image string) error {
 	if image == "" {
 		image = DefaultImage
@@ -129,10 +128,10 @@ func prepare(ctx context.Context, image string) (*testcontainers.DockerClient, e
 	return engine, nil
 }
 
-// pullLimit is how long an image may take to come.
+// pullLimit is the maximum time to pull an image.
 const pullLimit = 5 * time.Minute
 
-// fetch pulls the image if it isn't there.
+// fetch pulls the image if it is missing.
 func fetch(ctx context.Context, engine *testcontainers.DockerClient, image string) error {
 	_, err := engine.ImageInspect(ctx, image)
 	if err == nil {
@@ -150,7 +149,7 @@ func fetch(ctx context.Context, engine *testcontainers.DockerClient, image strin
 	if err := provider.PullImage(ctx, image); err != nil {
 		return &ImageError{image, err}
 	}
-	// The end of a pull says nothing of its success.
+	// The end of a pull doesn't prove its success.
 	if _, err := engine.ImageInspect(ctx, image); err != nil {
 		return &ImageError{image, err}
 	}

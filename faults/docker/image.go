@@ -18,11 +18,11 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// LocalImage is the image that [BuildImage] builds.
+// LocalImage is the name of the image that [BuildImage] builds.
 const LocalImage = "lockfault/redis:local"
 
-// user is who a server runs as in the local image; the images of Redis take
-// the same number.
+// user is the user and group ID of servers in the local image; the images of Redis use the same
+// number.
 const user = 999
 
 const dockerfile = `FROM scratch
@@ -33,11 +33,9 @@ EXPOSE 6379
 ENTRYPOINT ["/usr/local/bin/redis-server"]
 `
 
-// BuildImage builds LocalImage out of a server program of this machine and the
-// libraries that it loads, and nothing else: no registry is asked. The program
-// is a name on PATH or a file; empty means redis-server. It blocks until the
-// image is there or ctx is done. The error is an *[EngineError] where no engine
-// answers.
+// BuildImage builds LocalImage from a server program of this machine and its libraries, without a
+// registry. The program is a name on PATH or a file; empty means redis-server. BuildImage blocks
+// until the image is built or ctx is done. The error is an *[EngineError] if no engine answers.
 func BuildImage(ctx context.Context, program string) error {
 	if _, err := connect(ctx); err != nil {
 		return err
@@ -74,7 +72,7 @@ func BuildImage(ctx context.Context, program string) error {
 	return nil
 }
 
-// pack returns the root directory of the image.
+// pack returns a tar archive of the image's root directory.
 func pack(ctx context.Context, binary string) ([]byte, error) {
 	libraries, err := libraries(ctx, binary)
 	if err != nil {
@@ -90,12 +88,11 @@ func pack(ctx context.Context, binary string) ([]byte, error) {
 	return root.end()
 }
 
-// library matches a file in what ldd prints: after an arrow, or alone where it
-// is the loader.
+// library matches a file in ldd's output: after an arrow, or alone for the loader.
 var library = regexp.MustCompile(`(?m)^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$`)
 
-// libraries returns the files that the program loads, by the names by which it
-// looks for them. None for a program that is linked statically.
+// libraries returns the files that the program loads, under the names by which the program finds
+// them. The list is empty for a statically linked program.
 func libraries(ctx context.Context, binary string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "ldd", binary)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -116,8 +113,8 @@ func libraries(ctx context.Context, binary string) ([]string, error) {
 	return list, nil
 }
 
-// A tarball is a tar archive in the making. The zero value is empty. Files have
-// no time, so that the same content is the same archive.
+// A tarball builds a tar archive. The zero value is empty. Files have a fixed time, so that the
+// same content gives the same archive.
 type tarball struct {
 	buf  bytes.Buffer
 	tar  *tar.Writer
@@ -138,7 +135,7 @@ func (t *tarball) write(h tar.Header, content []byte) {
 	}
 }
 
-// directory adds a directory, and those above it if need be.
+// directory adds a directory and its missing parents.
 func (t *tarball) directory(name string, owner int) {
 	if name == "." || slices.Contains(t.made, name) {
 		return

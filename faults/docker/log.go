@@ -12,13 +12,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A place is one in a server's log. The zero value is its beginning.
+// A place is a position in a server's log. The zero value is the beginning.
 type place struct {
-	since  time.Time // what the container printed since then
-	logged int64     // what stands in its file from there on
+	since  time.Time // start of the container's output
+	logged int64     // start in the log file, in bytes
 }
 
-// newPage has its log begin anew.
+// newPage makes fullLog begin at the current end of the log.
 func (s *server) newPage() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -27,8 +27,8 @@ func (s *server) newPage() {
 	s.page = s.here(ctx)
 }
 
-// here returns the end of its log. Where that can't be found out it is the
-// beginning: rather too much than too little. The caller holds mu.
+// here returns the end of the log, or its beginning if the end can't be found: too much is better
+// than too little. The caller holds mu.
 func (s *server) here(ctx context.Context) place {
 	if s.container == nil {
 		return place{}
@@ -41,8 +41,8 @@ func (s *server) here(ctx context.Context) place {
 	return at
 }
 
-// fullLog returns what it printed and logged since newPage, over all its lives. What
-// a server logged before it answered, or ended, is in it.
+// fullLog returns what the server printed and logged since newPage, over all its starts. The result
+// includes what a server logged before it answered or ended.
 func (s *server) fullLog() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -52,8 +52,8 @@ func (s *server) fullLog() ([]byte, error) {
 	return append(printed, logged...), err
 }
 
-// log returns what its container printed since a place, and what stands in its file.
-// The caller holds mu.
+// log returns the container's output and the content of its log file since a place. The caller
+// holds mu.
 func (s *server) log(ctx context.Context, since place) (printed, logged []byte, err error) {
 	if s.container == nil {
 		return nil, nil, nil
@@ -80,7 +80,7 @@ func (s *server) output(ctx context.Context, since time.Time) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// logged returns its file; nothing if it hasn't come to making one.
+// logged returns the content of the log file; empty if the server hasn't created it.
 func (s *server) logged(ctx context.Context) ([]byte, error) {
 	copied, err := s.host.engine.CopyFromContainer(ctx, s.container.GetContainerID(), client.CopyFromContainerOptions{SourcePath: logFile})
 	if errdefs.IsNotFound(err) {

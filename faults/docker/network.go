@@ -14,7 +14,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// The labels of all that a host makes: which host, and with which directory.
+// The labels of everything that a host makes: the host's run, and its directory.
 const (
 	runLabel = "lockfault.run"
 	dirLabel = "lockfault.dir"
@@ -24,14 +24,14 @@ func (h *Host) labels(item string) map[string]string {
 	return map[string]string{runLabel: h.run, dirLabel: h.dir.Path(), itemLabel: item}
 }
 
-// A hostNetwork is the network of a host's servers, which reach one another only
-// through links of this machine.
+// A hostNetwork is the network of a host's servers, which reach one another only through links of
+// this machine.
 type hostNetwork struct {
 	mu  sync.Mutex
 	net *testcontainers.DockerNetwork // nil until it is made
 }
 
-// network returns the network, and makes it if need be.
+// network returns the host's network, and makes it at the first call.
 func (h *Host) network(ctx context.Context) (*testcontainers.DockerNetwork, error) {
 	n := &h.net
 	n.mu.Lock()
@@ -48,8 +48,8 @@ func (h *Host) network(ctx context.Context) (*testcontainers.DockerNetwork, erro
 			return n.net, nil
 		}
 		n.net = nil
-		// An engine has addresses for some thirty networks. Others are
-		// playing; theirs will be free in a moment.
+		// An engine has addresses for about 30 networks. Other hosts may be using all of them, and
+		// will release some soon.
 		if !strings.Contains(err.Error(), "address pool") {
 			return nil, fmt.Errorf("make a network: %w", err)
 		}
@@ -63,9 +63,9 @@ func (h *Host) network(ctx context.Context) (*testcontainers.DockerNetwork, erro
 	}
 }
 
-// Gateway returns the address that this machine has on the servers' network, as
-// [real.GatewayHost] says. What listens there can be reached by all containers
-// of this machine, and by no other machine that wasn't told a route.
+// Gateway returns this machine's address on the servers' network, as [real.GatewayHost] specifies.
+// All containers of this machine can reach listeners at that address; other machines need an
+// explicit route.
 func (h *Host) Gateway(ctx context.Context, _ string) (string, error) {
 	ctx, leave, err := h.enter(ctx)
 	if err != nil {

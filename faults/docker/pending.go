@@ -11,27 +11,25 @@ import (
 	"github.com/lockfault/lockfault/internal/reaper"
 )
 
-// itemLabel is the label by which a single container or network is known
-// before it has an ID.
+// itemLabel is the label that identifies a container or network before it has an ID.
 const itemLabel = "lockfault.item"
 
-// pendingCreates keeps what the engine was asked to make and has not answered for. It
-// does what it was asked for even if the asker has gone, and shows nothing of it
-// until it is done, which may take long: whoever cleans up must wait for these.
-// Safe for concurrent use.
+// pendingCreates tracks requests to the engine that have not been answered. The engine completes a
+// request even if the requester has ended, and shows nothing of the object until then, which may
+// take long: a cleanup must wait for these objects. It is safe for concurrent use.
 type pendingCreates struct {
-	watchman *reaper.Reaper // is told; nil if there is none
+	watchman *reaper.Reaper // receives every change; may be nil
 
 	mu    sync.Mutex
 	count int
 	items map[string]bool
 }
 
-// makeLimit is how long an engine may take to make something.
+// makeLimit is the maximum time for the engine to make an object.
 const makeLimit = time.Minute
 
-// one calls do, which asks the engine to make something with that value of the
-// item label. It can't be interrupted: else nobody would know what came of it.
+// one calls do, which asks the engine to make an object with the given value of the item label.
+// Canceling ctx doesn't interrupt do: the outcome would be unknown.
 func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx context.Context, item string) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
 	defer cancel()
@@ -45,7 +43,7 @@ func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx conte
 	}
 	err := do(ctx, item)
 	if ctx.Err() != nil {
-		return err // it may still come
+		return err // the object may still appear
 	}
 	m.mu.Lock()
 	delete(m.items, item)
@@ -53,7 +51,7 @@ func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx conte
 	return errors.Join(err, send(m.watchman, reaperMessage{Made: item}))
 }
 
-// left returns what has not been answered for.
+// left returns the items that have not been answered.
 func (m *pendingCreates) left() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,24 +15,23 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// loopback is where servers' ports are published, and nowhere else.
+// loopback is the only address on which servers' ports are published.
 const loopback = "127.0.0.1"
 
-// port is where servers listen in their containers; the Redis module publishes
-// no other.
+// port is the port of servers in their containers; the Redis module publishes no other port.
 const port = 6379
 
-// ready waits for a server's answer, at each start of its container. The
-// module's own strategies look for a line in the log ten times a second, and run a
-// shell in the container, which may have none. Safe for concurrent use.
+// ready waits for a server's answer at each start of its container. The module's own strategies
+// look for a line in the log ten times per second, and run a shell in the container, which may have
+// none. It is safe for concurrent use.
 type ready struct {
 	password string
-	addr     atomic.Pointer[string] // nil until it has answered
+	addr     atomic.Pointer[string] // nil until the first answer
 }
 
 var _ wait.Strategy = (*ready)(nil)
 
-// Addr is where the server answered last.
+// Addr returns the address of the server's last answer; empty before the first.
 func (r *ready) Addr() string {
 	if addr := r.addr.Load(); addr != nil {
 		return *addr
@@ -40,8 +39,8 @@ func (r *ready) Addr() string {
 	return ""
 }
 
-// WaitUntilReady returns when the server answers PING, or when the container
-// has ended, or with why ctx is done.
+// WaitUntilReady returns nil when the server answers PING. It returns an error when the container
+// has ended, or the cause when ctx is done.
 func (r *ready) WaitUntilReady(ctx context.Context, target wait.StrategyTarget) error {
 	c, addr, err := r.find(ctx, target)
 	if err != nil {
@@ -72,12 +71,12 @@ func (r *ready) WaitUntilReady(ctx context.Context, target wait.StrategyTarget) 
 	}
 }
 
-// find returns a client of the server, and the address that its port is
-// published at, which is another one after each start.
+// find returns a client of the server, and the published address of its port, which changes at each
+// start.
 func (r *ready) find(ctx context.Context, target wait.StrategyTarget) (*redis.Client, string, error) {
 	published, err := target.MappedPort(ctx, fmt.Sprint(port, "/tcp"))
 	if err != nil {
-		// One that has ended publishes nothing any more.
+		// A container that has ended publishes no port.
 		return nil, "", cmp.Or(alive(ctx, target), err)
 	}
 	addr := net.JoinHostPort(loopback, published.Port())
@@ -86,7 +85,7 @@ func (r *ready) find(ctx context.Context, target wait.StrategyTarget) (*redis.Cl
 	return redis.NewClient(o), addr, nil
 }
 
-// errEnded says that the container ended by itself.
+// errEnded reports that the container ended by itself.
 var errEnded = errors.New("it ended before it answered")
 
 func alive(ctx context.Context, target wait.StrategyTarget) error {

@@ -19,25 +19,24 @@ import (
 	"github.com/lockfault/lockfault/internal/reaper"
 )
 
-// dirPrefix is how the name of a host's directory begins.
+// dirPrefix begins the name of a host's directory.
 const dirPrefix = "lockfault-containers-"
 
-// reaperMessage are what a watchman is told, on lines of JSON.
+// reaperMessage is a message to a watchman, one JSON object per line.
 type reaperMessage struct {
-	// On the first line: where the engine answers, the run label's value, and
-	// the host's directory.
+	// On the first line: the engine's address, the run label's value, and the host's directory.
 	Engine string `json:"engine,omitempty"`
 	Run    string `json:"run,omitempty"`
 	Dir    string `json:"dir,omitempty"`
-	// What the engine is being asked to make, and what it has answered for.
+	// The item that the engine is being asked to make, or whose request it has answered.
 	Making string `json:"making,omitempty"`
 	Made   string `json:"made,omitempty"`
-	// Nothing is left to remove.
+	// Dismissed reports that nothing is left to remove.
 	Dismissed bool `json:"dismissed,omitempty"`
 }
 
-// startWatchman starts a [Watch] in a process of its own. A replacement is told the first line again, and
-// what is in the making then.
+// startWatchman starts a [Watch] in a separate process. A replacement process receives the first
+// line again, and the items that are pending by then.
 func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pendingCreates) (*reaper.Reaper, error) {
 	brief := func() (lines []string) {
 		all := []reaperMessage{told}
@@ -45,7 +44,7 @@ func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pending
 			all = append(all, reaperMessage{Making: item})
 		}
 		for _, o := range all {
-			if line, err := json.Marshal(o); err == nil { // always: strings and a bool
+			if line, err := json.Marshal(o); err == nil { // never fails for strings and a bool
 				lines = append(lines, string(line))
 			}
 		}
@@ -69,18 +68,16 @@ func send(w *reaper.Reaper, o reaperMessage) error {
 	return w.Send(string(line))
 }
 
-// When nothing is in the making any more, nothing new must come for as long as
-// quiet. A making that never comes is given up after the limit: the engine was
-// not asked yet when its asker died.
+// After the last pending item, no new object may appear for the duration quiet. An item that never
+// appears is given up after watchLimit: its requester died before it asked the engine.
 const (
 	quiet      = 2 * time.Second
 	watchLimit = makeLimit + 30*time.Second
 )
 
-// Watch is the life of a watchman: it reads from in, which a [Host] of another
-// process writes to, and when that ends removes the containers, networks and
-// directory that the Host left. It blocks until then, and lets no signal
-// interrupt it that can be ignored.
+// Watch runs a watchman: it reads messages that a [Host] in another process writes to in. After the
+// end of in, it removes the containers, networks and directory that the Host left. Watch blocks
+// until then, and ignores interrupt, terminate and hangup signals.
 func Watch(in io.Reader) error {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	told, making, err := listen(in)
@@ -109,9 +106,9 @@ func Watch(in io.Reader) error {
 	return nil
 }
 
-// removeDir removes the directory of a dead host, which follows no symbolic link. The directory's own
-// watchman may have removed the directory, and the engine has made it again for a container that it was
-// still making.
+// removeDir removes the directory of a dead host without following symbolic links. The directory
+// may exist again after its own watchman removed it, because the engine recreates it for a
+// container that was still being made.
 func removeDir(dir string) {
 	name := filepath.Base(dir)
 	if !strings.HasPrefix(name, dirPrefix) {
@@ -122,11 +119,11 @@ func removeDir(dir string) {
 		return // the directory is gone with its parent
 	}
 	defer parent.Close()
-	_ = parent.RemoveAll(name) // nobody reads an error
+	_ = parent.RemoveAll(name) // no caller could handle an error
 }
 
-// listen hears the orders to their end: the first line, and what was in the
-// making then. Nothing at all is no error.
+// listen reads messages to their end, and returns the first one and the items that are pending
+// then. Empty input is no error.
 func listen(in io.Reader) (told reaperMessage, making map[string]bool, err error) {
 	making = map[string]bool{}
 	lines := json.NewDecoder(in)
@@ -137,7 +134,7 @@ func listen(in io.Reader) (told reaperMessage, making map[string]bool, err error
 		case first && !errors.Is(err, io.EOF):
 			return told, nil, fmt.Errorf("docker: a watchman was told no more than half of his orders: %w", err)
 		default:
-			return told, making, nil // the end, in the middle of a line perhaps
+			return told, making, nil // the end, perhaps in the middle of a line
 		}
 		if first {
 			told = line

@@ -52,8 +52,8 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait() // it was killed
 }
 
-// Whoever is killed leaves no container behind, running or paused, no network
-// and no directory.
+// TestKilledHostLeavesNothing checks that a killed process leaves no container, running or paused,
+// no network and no directory.
 func TestKilledHostLeavesNothing(t *testing.T) {
 	if !dockertest.Ready(t) {
 		return
@@ -161,7 +161,7 @@ func TestNextHostSweeps(t *testing.T) {
 	}
 }
 
-// A watchman who was told nothing has nothing to do.
+// TestWatchmanWithoutOrders checks that a watchman without messages does nothing.
 func TestWatchmanWithoutOrders(t *testing.T) {
 	t.Cleanup(func() { signal.Reset() }) // what a watchman ignores
 	if err := docker.Watch(strings.NewReader("")); err != nil {

@@ -26,39 +26,39 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// dataDir is where servers write, in their containers. The images of Redis and
-// Valkey have it, for the user that their servers run as.
+// dataDir is the directory in containers where servers write. The images of Redis and Valkey
+// contain it, owned by their servers' user.
 const dataDir = "/data"
 
-// logFile is where they log. A server that has answered has written there all that it
-// logged before; what it prints the engine takes from a pipe when it finds the time.
+// logFile is the servers' log file in containers. After an answer, the file contains everything
+// that the server logged before; the engine reads a server's standard output from a pipe with a
+// delay.
 const logFile = dataDir + "/lockfault.log"
 
-// patience is how long the engine may take for what should be done at once.
+// patience is the maximum time for the engine to do a quick action.
 const patience = 30 * time.Second
 
-// A server is a container with a Redis server, or where one was. Safe for
-// concurrent use.
+// A server is a container with a Redis server, which may have ended. It is safe for concurrent use.
 type server struct {
 	host  *Host
 	spec  real.ServerSpec
 	dir   string
 	ready *ready
-	clock *clock.File // nil if it has no clock of its own
+	clock *clock.File // nil without its own clock
 
-	mu        sync.Mutex              // held while something about the container changes
-	container *tcredis.RedisContainer // nil if there is none
+	mu        sync.Mutex              // held while the container changes
+	container *tcredis.RedisContainer // nil before the first
 	paused    bool
-	data      int   // how often it was started without its data
-	page      place // where its log begins anew
-	life      place // where that of its present life begins
+	data      int   // number of starts without data
+	page      place // where fullLog begins
+	life      place // where the log of the current process begins
 }
 
 var _ real.ManagedServer = (*server)(nil)
 
 func (s *server) Addr() string { return s.ready.Addr() }
 
-// Pause stops it, as [real.ManagedServer] says.
+// Pause stops the server, as [real.ManagedServer] specifies.
 func (s *server) Pause() error {
 	return s.command("pause", func(ctx context.Context, id string) error {
 		if s.paused {
@@ -73,7 +73,7 @@ func (s *server) Pause() error {
 	})
 }
 
-// Resume lets it go on, as [real.ManagedServer] says.
+// Resume continues the server, as [real.ManagedServer] specifies.
 func (s *server) Resume() error {
 	return s.command("resume", func(ctx context.Context, id string) error {
 		if !s.paused {
@@ -88,10 +88,10 @@ func (s *server) Resume() error {
 	})
 }
 
-// insist pauses or resumes a container that runs, until the engine does it. An
-// engine hears of each change once more, from its runtime, and believes it when it comes
-// (ProcessEvent in Moby's daemon/monitor.go): what it heard late of the change before
-// makes it refuse the next one, as a conflict, until it hears of that, too.
+// insist repeats a pause or resume of a running container until the engine does it. An engine also
+// receives each change as an event from its runtime, and takes over the state in the event when it
+// arrives (ProcessEvent in Moby's daemon/monitor.go). A late event of the previous change makes the
+// engine refuse the next change, as a conflict, until the event of that change arrives, too.
 func insist(ctx context.Context, change func() error, mustRun func(context.Context) error) error {
 	for {
 		err := change()
@@ -109,11 +109,11 @@ func insist(ctx context.Context, change func() error, mustRun func(context.Conte
 	}
 }
 
-// Kill ends it, as [real.ManagedServer] says.
+// Kill ends the server, as [real.ManagedServer] specifies.
 func (s *server) Kill() error {
 	return s.command("kill", func(ctx context.Context, id string) error {
 		_, err := s.host.engine.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
-		if err != nil && !errdefs.IsConflict(err) { // that is one that has ended
+		if err != nil && !errdefs.IsConflict(err) { // a conflict means that the container has ended
 			return err
 		}
 		s.paused = false
@@ -156,7 +156,7 @@ func (s *server) mustRun(ctx context.Context) error {
 	return err
 }
 
-// SetClock moves its clock, as [real.ManagedServer] says.
+// SetClock sets the server's clock, as [real.ManagedServer] specifies.
 func (s *server) SetClock(offset time.Duration, rate float64) error {
 	if s.clock == nil {
 		return fmt.Errorf("docker: set the clock of %s: it was started without one of its own", s.spec.Name)
@@ -167,7 +167,7 @@ func (s *server) SetClock(offset time.Duration, rate float64) error {
 	return nil
 }
 
-// Restart starts it again, as [real.ManagedServer] says.
+// Restart starts the server again, as [real.ManagedServer] specifies.
 func (s *server) Restart(ctx context.Context, empty bool) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
 	}
 	if empty {
-		s.data++ // to remove it would take a new container, and so a second
+		s.data++ // removing the data would need another container
 	}
 	if s.container == nil {
 		err = s.create(ctx)
@@ -196,7 +196,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	return nil
 }
 
-// startContainer starts the present container.
+// startContainer starts the existing container again.
 func (s *server) startContainer(ctx context.Context) error {
 	file, err := s.configure()
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *server) startContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Where the module puts the configuration it says there, and nowhere else.
+	// The path where the module puts the configuration is only in the container's command.
 	if err := s.container.CopyFileToContainer(ctx, file, made.Config.Cmd[0], 0o755); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *server) startContainer(ctx context.Context) error {
 	return s.explain(s.container.Start(ctx))
 }
 
-// start starts it for the first time.
+// start starts the server for the first time.
 func (s *server) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,19 +235,19 @@ func (s *server) start(ctx context.Context) error {
 	return nil
 }
 
-// The files of a clock, in a directory that the container shares.
+// The files of a clock, in a directory that is shared with the container.
 const (
 	clockDir   = "/lockfault"
 	clockFile  = "clock"
 	clockLib   = "clock.so"
-	everybody  = 0o666 // the server runs as a user of its own
+	everybody  = 0o666 // the server runs as another user
 	everybodyX = 0o755
 )
 
 func (s *server) clockDir() string { return filepath.Join(s.dir, "clock") }
 
-// getClock gets the library and makes the clock's file. Other users of this
-// machine can't get there: the host's directory is its owner's.
+// getClock copies the library and makes the clock's file. Other users of this machine can't access
+// them, because only its owner can enter the host's directory.
 func (s *server) getClock(ctx context.Context) error {
 	shim, err := s.host.shim(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *server) getClock(ctx context.Context) error {
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, clockLib), library, everybodyX),
-		// Whatever the umask says:
+		// Independent of the umask:
 		os.Chmod(dir, everybodyX),
 		os.Chmod(filepath.Join(dir, clockLib), everybodyX),
 		os.Chmod(filepath.Join(dir, clockFile), everybody),
@@ -318,13 +318,13 @@ func (s *server) create(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// shape publishes the port on loopback and shares the clock.
+// shape publishes the port on loopback and shares the clock's directory.
 func (s *server) shape(c *container.HostConfig) {
 	c.PortBindings = network.PortMap{
 		network.MustParsePort(fmt.Sprint(port, "/tcp")): {{HostIP: netip.MustParseAddr(loopback)}},
 	}
 	if s.clock != nil {
-		// z is for systems that label files, and does nothing elsewhere.
+		// z relabels files on systems with file labels, and has no effect elsewhere.
 		c.Binds = []string{s.clockDir() + ":" + clockDir + ":z"}
 	}
 }
@@ -338,22 +338,22 @@ func clockEnv() map[string]string {
 	return env
 }
 
-// explain adds the last line of its log to why a container didn't start.
+// explain adds the last line of the log to an error of a container's start.
 func (s *server) explain(err error) error {
 	if err == nil || s.container == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	printed, logged, _ := s.log(ctx, s.life) // no log: nothing to add
-	// Who didn't come to logging has printed why.
+	printed, logged, _ := s.log(ctx, s.life) // without a log there is nothing to add
+	// A server that failed before it could log has printed the reason.
 	if line := cmp.Or(lastLine(string(logged)), lastLine(string(printed))); line != "" {
 		return fmt.Errorf("%w; the last line of its log: %s", err, line)
 	}
 	return err
 }
 
-// lastLine returns the last line that is not empty.
+// lastLine returns the last nonempty line, cut to 300 bytes.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
@@ -364,8 +364,7 @@ func lastLine(text string) string {
 	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
-// close frees what it takes in this process; its container is the host's to
-// remove.
+// close frees the resources in this process; the host removes the container.
 func (s *server) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

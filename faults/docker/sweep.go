@@ -13,10 +13,10 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// sweep removes the containers of that run, whatever their state, and then its
-// networks. It returns when there are none, and what was in the making has
-// come and gone; or with what stays and why when ctx is done. Somebody else may
-// be doing the same.
+// sweep removes the containers of a run, whatever their state, and then its networks. It returns
+// when none exist and every pending item has appeared and been removed. When ctx is done, it
+// returns an error with the number of remaining objects and the last cause. Another process may run
+// the same sweep.
 func sweep(ctx context.Context, engine *client.Client, run string, making map[string]bool) error {
 	for {
 		n, err := sweepOnce(ctx, engine, run, making)
@@ -34,8 +34,8 @@ func sweep(ctx context.Context, engine *client.Client, run string, making map[st
 	}
 }
 
-// sweepOnce returns how many things it could not remove, and the last reason. It
-// takes what it sees out of what was in the making.
+// sweepOnce tries once to remove all objects of a run. It returns the number of objects that it
+// could not remove and the last cause, and deletes the objects that it saw from making.
 func sweepOnce(ctx context.Context, engine *client.Client, run string, making map[string]bool) (left int, why error) {
 	ours := make(client.Filters).Add("label", runLabel+"="+run)
 	containers, err := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
@@ -69,9 +69,9 @@ func sweepOnce(ctx context.Context, engine *client.Client, run string, making ma
 	return left, why
 }
 
-// sweepDead removes the containers and networks of hosts whose processes, watchmen too, were killed, and
-// whose directories are still in the parent directory. A directory that is not there says nothing: its
-// owner may be in another container. An error leaves them to the next host.
+// sweepDead removes the containers and networks of hosts whose processes and watchmen were killed
+// and whose directories still exist in the parent directory. A missing directory proves nothing:
+// its owner may be in another container. After an error they stay until the next host.
 func sweepDead(ctx context.Context, engine *client.Client, parent string) {
 	labelled := make(client.Filters).Add("label", dirLabel)
 	runs := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// answered returns what an answer to a method says, or what is said unasked.
+// answered returns the parts of an answer to a method, or of an unsolicited message.
 func (m method) answered(said message) []proxy.Part {
 	l := proxy.Part{Text: "ok" + said.unread()}
 	var more []proxy.Part
@@ -23,7 +23,8 @@ func (m method) answered(said message) []proxy.Part {
 	return append([]proxy.Part{l}, more...)
 }
 
-// answer says what a method has given, and in more what each operation of a transaction has; false if that can't be read.
+// answer appends the result of a method to l, and the results of a transaction's operations to
+// more. It returns false if the bytes can't be parsed.
 func (m method) answer(l *proxy.Part, more *[]proxy.Part, b []byte) bool {
 	l.Text = ""
 	switch m.word {
@@ -49,7 +50,7 @@ func (m method) answer(l *proxy.Part, more *[]proxy.Part, b []byte) bool {
 		})
 	case wordWatch:
 		return read(b, new(pb.WatchResponse), l, saySeen)
-	case "LEASEGRANT": // which lease it is is drawn by the server
+	case "LEASEGRANT": // the server draws the lease's ID
 		return read(b, new(pb.LeaseGrantResponse), l, func(l *proxy.Part, r *pb.LeaseGrantResponse) { l.Say(fmt.Sprintf("lease … ttl %d s", r.TTL)) })
 	case wordKeepAlive:
 		return read(b, new(pb.LeaseKeepAliveResponse), l, func(l *proxy.Part, r *pb.LeaseKeepAliveResponse) {
@@ -64,7 +65,7 @@ func (m method) answer(l *proxy.Part, more *[]proxy.Part, b []byte) bool {
 	return true
 }
 
-// sayRevision says which version of the store a change has made.
+// sayRevision appends the revision of the store after a change.
 func sayRevision(l *proxy.Part, h *pb.ResponseHeader) {
 	if h != nil {
 		l.Say(fmt.Sprintf(" revision %d", h.Revision))
@@ -75,7 +76,7 @@ func sayFound(l *proxy.Part, r *pb.RangeResponse) {
 	if len(r.Kvs) == 0 {
 		l.Say("none")
 	}
-	if len(r.Kvs) == 0 && r.Count > 0 { // they were only counted, or are others than were asked for
+	if len(r.Kvs) == 0 && r.Count > 0 { // only counted, or outside the requested revisions
 		l.Say(fmt.Sprintf(" of %d", r.Count))
 	}
 	for i, kv := range r.Kvs[:min(len(r.Kvs), proxy.MaxParts)] {
@@ -91,7 +92,7 @@ func sayFound(l *proxy.Part, r *pb.RangeResponse) {
 	}
 }
 
-// sayKey says a key, without a blank before it where it is the first word.
+// sayKey appends a key, without a leading blank at the beginning of the text.
 func sayKey(l *proxy.Part, kv *mvccpb.KeyValue) {
 	first := l.Text == ""
 	l.Name(proxy.Shown(kv.Key))
@@ -104,7 +105,7 @@ func sayDeleted(l *proxy.Part, r *pb.DeleteRangeResponse) {
 	l.Say(fmt.Sprintf("deleted %d", r.Deleted))
 }
 
-// result says what one operation of a transaction has given.
+// result returns the result of one operation of a transaction.
 func result(op *pb.ResponseOp) proxy.Part {
 	var l proxy.Part
 	switch r := op.Response.(type) {
@@ -118,7 +119,7 @@ func result(op *pb.ResponseOp) proxy.Part {
 	return l
 }
 
-// saySeen says what a watch has been told.
+// saySeen appends the events that a watch has received.
 func saySeen(l *proxy.Part, r *pb.WatchResponse) {
 	switch {
 	case r.Canceled:
@@ -147,7 +148,7 @@ func saySeen(l *proxy.Part, r *pb.WatchResponse) {
 	}
 }
 
-// ended reads how a call has ended, if that is anybody's news.
+// ended returns how a call has ended; nil for a success that the client doesn't wait for.
 func ended(fields []hpack.HeaderField, waits bool) []proxy.Part {
 	status, message := codes.OK, ""
 	for _, f := range fields {

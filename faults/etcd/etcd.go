@@ -1,9 +1,10 @@
-// Package etcd is a host of etcd servers that are processes of this machine: members of one
-// cluster, as many as a strategy has nodes.
+// Package etcd is a host of etcd servers that are processes of this machine: the members of one
+// cluster, one per node of the strategy.
 //
-// What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
-// ask for a password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+// The input is a [real.ServerSpec]; the output is an address on loopback, where the server asks for
+// a password. The servers end with the host's Close, and with this process however it ends, and
+// keep all files in one temporary directory. [Wire] is their clients' protocol, for links that
+// parse it. The package injects no faults, and must not depend on clients.
 package etcd
 
 import (
@@ -23,52 +24,55 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// How often a leader says that it is there, and after how long a silence there is another: a
-// half and a quarter of what etcd is shipped with, so that leases of a second are possible, since
-// none is shorter than one and a half elections.
+// The heartbeat interval of a leader, and the silence after which another is elected: a half of
+// etcd's defaults for both. The shortest lease is one and a half election timeouts, so a lease of 1
+// s is possible.
 const (
 	heartbeat = 50 * time.Millisecond
 	election  = 500 * time.Millisecond
 )
 
-// startLimit is how long a server may take until it answers.
+// startLimit is the maximum time that a server may take until it answers.
 const startLimit = 30 * time.Second
 
-// Options say how a [Host] starts servers.
+// Options configure how a [Host] starts servers.
 type Options struct {
-	// Binary is the server program, as [Find] finds it.
+	// Binary is the server program, such as the result of [Find].
 	Binary string
-	// Members is how many servers there will be: n1 to nN, in Node of [real.ServerSpec]. At least 1.
+	// Members is the number of servers: n1 to nN, in Node of [real.ServerSpec]. Less than 1 means
+	// 1.
 	Members int
 	// Dir is where the host's temporary directory is made; empty means [os.TempDir].
 	Dir string
 }
 
-// A Host starts the members of a cluster. [New] makes one. Safe for concurrent use.
+// A Host starts the members of a cluster. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	*daemon.Host
 	*daemon.PeerProxy
 	options Options
-	token   string // that tells this cluster from others
-	tokens  string // how its members know their clients
+	token   string // identifies this cluster
+	tokens  string // auth-token option with the keys of the members
 	peers   []peer // n1 to nN
 
 	mu      sync.Mutex
 	members []*server
 }
 
-// A peer is where a member listens for the others, and where they are told that it does.
+// A peer holds the port on which a member listens for the others, and the port that they are given
+// for it.
 type peer struct{ port, way int }
 
 var _ real.ClusterHost = (*Host)(nil)
 
-// dirPrefix is how the name of a host's directory begins.
+// dirPrefix begins the name of a host's directory.
 const dirPrefix = "lockfault-etcd-"
 
-// Sweep removes the directories of hosts whose processes died without a word, as [daemon.Sweep] says.
+// Sweep removes the directories of hosts whose processes died without cleaning up, as
+// [daemon.Sweep] specifies.
 func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
-// New makes the host's directory. It starts nothing.
+// New makes the host's directory. It starts no server.
 func New(options Options) (*Host, error) {
 	base, err := daemon.New(daemon.Options{Name: "etcd", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit})
 	if err != nil {
@@ -92,8 +96,8 @@ func New(options Options) (*Host, error) {
 	return h, nil
 }
 
-// Start implements [real.Host]. A member answers when a majority is there: the others must be started
-// at the same time.
+// Start implements [real.Host]. A member answers only with a majority: start the other members at
+// the same time.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
@@ -117,7 +121,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return s, nil
 }
 
-// cluster returns all members as etcd is told of them.
+// cluster returns the list of all members in etcd's format.
 func (h *Host) cluster() string {
 	var list []string
 	for i, peer := range h.peers {
@@ -132,7 +136,7 @@ func (h *Host) all() []*server {
 	return slices.Clone(h.members)
 }
 
-// Service is how worlds speak with etcd.
+// Service is etcd as a [real.Service].
 type Service struct{}
 
 var _ real.Clustered = Service{}

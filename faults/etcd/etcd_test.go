@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// hostOf makes a host of so many members, and skips the test where there can be none.
+// hostOf makes a host of the given number of members, and skips the test where etcd is missing.
 func hostOf(t *testing.T, members int) *Host {
 	t.Helper()
 	binary, err := Find(t.Context())
@@ -121,7 +121,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Whoever is cut off from the others is none of their majority, leader or not, and is one of it again afterwards.
+// TestMemberCutOff checks that a member without connections to the others leaves the majority,
+// leader or not, and rejoins it afterwards.
 func TestMemberCutOff(t *testing.T) {
 	if !(Service{}).Clusters() {
 		t.Skip("members can't be cut off here")

@@ -17,13 +17,13 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// The module that the server is built from, pinned with all that it needs. Its files have other names,
-// since what a module of another name has can't be embedded.
+// tool holds the module that the server is built from, with all dependencies pinned. Its files have
+// other names, because files of another module can't be embedded.
 //
 //go:embed tool/mod.txt tool/sum.txt tool/main.txt
 var tool embed.FS
 
-// A MissingError says that there is no etcd, and what to do.
+// A MissingError reports that no etcd was found or built. The error says what to do.
 type MissingError struct{ Why error }
 
 func (e *MissingError) Error() string {
@@ -32,9 +32,9 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Why }
 
-// Find returns the server program: etcd from PATH, or one that is built with Go, once, into lockfault's
-// place in the user's cache directory. It blocks until that is done, some minutes for the first time.
-// The error is a *[MissingError].
+// Find returns the server program: etcd from PATH, or one built with Go, once, into lockfault's
+// directory in the user's cache. It blocks until the build is done, some minutes for the first
+// time. The error is a *[MissingError].
 func Find(ctx context.Context) (string, error) {
 	if path, err := exec.LookPath("etcd"); err == nil {
 		return path, nil
@@ -49,7 +49,7 @@ func Find(ctx context.Context) (string, error) {
 	return "", &MissingError{err}
 }
 
-// build builds the server into a directory, unless it is there.
+// build builds the server into a directory, unless the program exists.
 func build(ctx context.Context, dir string) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.GOOS, runtime.GOARCH)
@@ -78,7 +78,7 @@ func build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer place.Remove() // what stays, the next build removes
+	defer place.Remove() // the next build removes what is left
 	work := place.Path()
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
@@ -95,5 +95,5 @@ func build(ctx context.Context, dir string) (string, error) {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		return "", fmt.Errorf("go build: %w: %s", err, lines[len(lines)-1])
 	}
-	return program, os.Rename(made, program) // whoever builds it too makes the same
+	return program, os.Rename(made, program) // a concurrent build makes the same program
 }

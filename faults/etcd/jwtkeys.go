@@ -12,9 +12,10 @@ import (
 	"path/filepath"
 )
 
-// writeKeys writes the keys by which the members of a cluster know what clients show once they have said the
-// password. With etcd's simple tokens a member knows only those of which it has been told by then: who is
-// told to ask another one is a stranger there for a moment, which clients' watches don't survive.
+// writeKeys writes the keys with which a cluster's members verify the tokens of logged-in clients,
+// and returns etcd's option for them. With etcd's simple tokens a member accepts only the tokens
+// that have been replicated to it: a client that switches to another member may be refused for a
+// moment, which clients' watches don't survive.
 func writeKeys(dir string) (option string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

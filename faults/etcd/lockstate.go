@@ -15,11 +15,12 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// errBlind says that there is no connection at the moment.
+// errBlind reports that the inspector has no connection at the moment.
 var errBlind = errors.New("it is not connected")
 
-// Inspect implements [real.LockInspector]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
-// it is, as long as the key's lease if it has one.
+// Inspect implements [real.LockInspector]. A query is a prefix of keys with $1 for the lock's name:
+// the oldest of these keys holds the lock, and its value is the owner. If the key has a lease, the
+// hold ends with the lease.
 func (s *server) Inspect(ctx context.Context, query, name string) (seen real.LockState, err error) {
 	client, err := s.inspector()
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *server) Inspect(ctx context.Context, query, name string) (seen real.Loc
 	return seen, nil
 }
 
-// Bound implements [real.SessionInspector]: a key's lease is known to whoever leads.
+// Bound implements [real.SessionInspector]. The leader reports the state of a key's lease.
 func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	client, err := s.inspector()
 	if err != nil {
@@ -52,10 +53,10 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 		return false, err
 	}
 	is, err := client.TimeToLive(ctx, clientv3.LeaseID(id))
-	return err == nil && is.TTL >= 0, err // -1 of one that has ended; less than a second is none
+	return err == nil && is.TTL >= 0, err // -1 after the lease has ended; 0 with less than 1 s left
 }
 
-// inspector returns the connection by which a member is asked, once it is there.
+// inspector returns the connection for inspections, or errBlind while it isn't ready.
 func (s *server) inspector() (*clientv3.Client, error) {
 	client, err := s.eye.Get(func() (*clientv3.Client, error) {
 		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
@@ -74,5 +75,5 @@ func (s *server) inspector() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// close ends that.
+// close closes the inspector's connection.
 func (s *server) close() error { return s.eye.Close((*clientv3.Client).Close) }

@@ -11,7 +11,8 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// Whoever has the oldest key below the prefix has the lock, by every member, each of which says how much it knows.
+// TestLook checks that every member reports the oldest key below the prefix as the holder, and the
+// version of its own state.
 func TestLook(t *testing.T) {
 	members := cluster(t, 3)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{members[0].Addr()}, Username: user, Password: "secret", DialTimeout: startLimit})

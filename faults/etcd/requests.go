@@ -12,23 +12,23 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// The words of requests that mean more than their method.
+// The words of requests that are handled specially.
 const (
 	wordTxn       = "TXN"
 	wordWatch     = "WATCH"
 	wordKeepAlive = "LEASEKEEPALIVE"
 	wordLogin     = "AUTHENTICATE"
 	wordCancel    = "CANCEL"
-	wordCall      = "CALL" // a method that is none of etcd's
+	wordCall      = "CALL" // a method that etcd doesn't define
 )
 
-// reads reports whether requests of these words change no key.
+// reads reports whether requests with these words change no key.
 func reads(words []string) bool {
 	for i, word := range words {
 		switch word {
 		case "RANGE", wordWatch, "LEASEGRANT", "LEASETIMETOLIVE", "LEASELEASES", wordLogin, wordCall, "LEADER", "OBSERVE", "MEMBERLIST", "STATUS", "AUTHSTATUS":
 		case wordTxn:
-			if i > 0 { // within another, and nobody has looked what it does
+			if i > 0 { // a nested transaction, whose operations are unknown
 				return false
 			}
 		default:
@@ -38,12 +38,13 @@ func reads(words []string) bool {
 	return true
 }
 
-// opens reports whether a request belongs to a connection's beginning or end, or keeps a lease.
+// opens reports whether a request belongs to a connection's beginning or end, or keeps a lease
+// alive.
 func opens(word string) bool {
 	return slices.Contains([]string{wordKeepAlive, wordLogin, wordCall}, word)
 }
 
-// method is what is called.
+// method is the method of a call.
 type method struct{ word, path string }
 
 // methodOf returns the method of a path, such as /etcdserverpb.KV/Txn.
@@ -56,7 +57,7 @@ func methodOf(path string) method {
 	return method{wordCall, path}
 }
 
-// unread returns why what was said isn't told, behind a blank; empty if it can be.
+// unread returns why a message isn't parsed, after a blank; empty if it can be parsed.
 func (m message) unread() string {
 	if m.hidden != "" {
 		return " (" + m.hidden + ")"
@@ -64,7 +65,7 @@ func (m message) unread() string {
 	return ""
 }
 
-// requested returns what a request asks for.
+// requested returns the operations of a request.
 func (m method) requested(said message) operations {
 	l := proxy.Part{Text: m.word + said.unread()}
 	ops := operations{words: []string{m.word}, parts: []proxy.Part{{}}}
@@ -77,8 +78,10 @@ func (m method) requested(said message) operations {
 	return ops
 }
 
-// ask says what a method is asked for, and false if that can't be read, about which it is for the server to decide. Of methods that aren't
-// here nothing is said: they have nothing to do with locks, and some have passwords. What isn't known to be about some keys alone may be about any.
+// ask appends the arguments of a method to l. It returns false if the bytes can't be parsed; the
+// server decides whether they are an error. Arguments of other methods are not shown: those methods
+// are unrelated to locks, and some contain passwords. A request that isn't known to change only
+// some keys may change any.
 func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 	switch m.word {
 	case "RANGE":
@@ -112,7 +115,7 @@ func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 	return true
 }
 
-// read reads a message, of which say tells; false if it is none.
+// read parses a message and calls say with it. It returns false if the bytes can't be parsed.
 func read[M interface{ Unmarshal(b []byte) error }](b []byte, m M, l *proxy.Part, say func(*proxy.Part, M)) bool {
 	if m.Unmarshal(b) != nil {
 		return false
@@ -121,13 +124,13 @@ func read[M interface{ Unmarshal(b []byte) error }](b []byte, m M, l *proxy.Part
 	return true
 }
 
-// sayLease says which lease is meant, which is drawn by the server.
+// sayLease appends a lease, whose ID the server draws.
 func sayLease(l *proxy.Part, id int64) {
 	l.Say(" …")
 	l.Values = append(l.Values, fmt.Sprintf("%x", id))
 }
 
-// sayKeys says which keys are meant: one, all that begin so, or all from one on until another.
+// sayKeys appends a range of keys: one key, all with a prefix, or all from a key up to another.
 func sayKeys(l *proxy.Part, key, end []byte) {
 	l.Name(proxy.Shown(key))
 	switch {
@@ -206,16 +209,16 @@ func sayWatch(l *proxy.Part, r *pb.WatchRequest) {
 	}
 }
 
-// operations are those of one request.
+// operations are the operations of one request.
 type operations struct {
 	words []string
 	parts []proxy.Part
-	// within are the keys that they may change, unless they may change any.
+	// within are the key ranges that the request may change, unless anywhere is set.
 	within   []proxy.KeyRange
 	anywhere bool
 }
 
-// span returns the keys that a range has, as etcd tells them.
+// span returns the KeyRange for a range in etcd's notation.
 func span(key, end []byte) proxy.KeyRange {
 	switch {
 	case len(end) == 0:
@@ -226,7 +229,7 @@ func span(key, end []byte) proxy.KeyRange {
 	return proxy.KeyRange{From: string(key), To: string(end)}
 }
 
-// sayTxn says on which conditions a transaction does what.
+// sayTxn appends the conditions and the operations of a transaction.
 func (o *operations) sayTxn(l *proxy.Part, r *pb.TxnRequest) {
 	for i, c := range r.Compare[:min(len(r.Compare), proxy.MaxParts)] {
 		l.Say([]string{" if", " and"}[min(i, 1)])
@@ -239,7 +242,8 @@ func (o *operations) sayTxn(l *proxy.Part, r *pb.TxnRequest) {
 	o.add("else ", r.Failure)
 }
 
-// add says what is done in one case. Where there is much only the first are told, but so that each word is.
+// add adds the operations of one branch. Beyond proxy.MaxParts it adds only operations with a new
+// word.
 func (o *operations) add(when string, list []*pb.RequestOp) {
 	for _, op := range list {
 		word, l := "", proxy.Part{}
@@ -255,9 +259,9 @@ func (o *operations) add(when string, list []*pb.RequestOp) {
 			o.sayDelete(&l, r.RequestDeleteRange)
 		case *pb.RequestOp_RequestTxn:
 			word, o.anywhere = wordTxn, true
-			l.Say(" within") // whose operations are nowhere told
+			l.Say(" within") // the nested operations are not shown
 		default:
-			continue // which changes nothing
+			continue // the request has no effect
 		}
 		if len(o.parts) > proxy.MaxParts && slices.Contains(o.words, word) {
 			continue
@@ -267,7 +271,7 @@ func (o *operations) add(when string, list []*pb.RequestOp) {
 	}
 }
 
-// sayCompare says a condition.
+// sayCompare appends a condition.
 func sayCompare(l *proxy.Part, c *pb.Compare) {
 	l.Say(" " + strings.ToLower(c.Target.String()))
 	sayKeys(l, c.Key, c.RangeEnd)

@@ -23,14 +23,14 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// user is the one user of a cluster. etcd has one of that name when it asks for passwords.
+// user is the only user of a cluster. etcd requires a user with this name for authentication.
 const user = "root"
 
-// A server is an etcd process, or where one was. Safe for concurrent use.
+// A server is an etcd process, which may have ended. It is safe for concurrent use.
 type server struct {
 	*daemon.Member
 	host *Host
-	eye  daemon.Lazy[*clientv3.Client] // by which it is asked whose a lock is
+	eye  daemon.Lazy[*clientv3.Client] // connection for inspections of the lock
 }
 
 var (
@@ -38,10 +38,10 @@ var (
 	_ real.SessionInspector = (*server)(nil)
 )
 
-// withoutData is why a member isn't started again without its data.
+// withoutData is the reason why a member can't be started again without its data.
 const withoutData = "a member without its data is none of the cluster"
 
-// start starts it for the first time.
+// start starts the member for the first time.
 func (s *server) start(ctx context.Context) error {
 	if err := s.Daemon.Start(ctx); err != nil || s.Number != 1 {
 		return err
@@ -52,7 +52,7 @@ func (s *server) start(ctx context.Context) error {
 	return s.askForPasswords(ctx)
 }
 
-// lead makes it the leader, so that scripts know who that is.
+// lead makes the member the leader, so that scripts can rely on n1 as the leader.
 func (s *server) lead(ctx context.Context) error {
 	for {
 		var is struct {
@@ -70,7 +70,7 @@ func (s *server) lead(ctx context.Context) error {
 		target := map[string]string{"targetID": is.Header.ID}
 		for _, other := range s.host.all() {
 			if other != s {
-				_ = other.ask(ctx, "maintenance/transfer-leadership", target, nil) // only who leads can do it
+				_ = other.ask(ctx, "maintenance/transfer-leadership", target, nil) // only the leader can do this
 			}
 		}
 		select {
@@ -81,7 +81,7 @@ func (s *server) lead(ctx context.Context) error {
 	}
 }
 
-// ask calls a method of the member's API, and reads the answer unless it is nil.
+// ask calls a method of the member's API, and decodes the reply unless answer is nil.
 func (s *server) ask(ctx context.Context, path string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *server) ask(ctx context.Context, path string, body, answer any) error {
 	return nil
 }
 
-// command is how its process is started.
+// command returns the command of the member's process.
 func (s *server) command(port int) (*exec.Cmd, error) {
 	name := "n" + strconv.Itoa(s.Number)
 	at, peer := "http://"+ports.Address(port), s.host.peers[s.Number-1]
@@ -124,21 +124,22 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// cheapest is what it costs to check a password, of which the shipped cost, 10, is 64 times as much: etcd's client logs in anew before each watch, and the password is
-// random, so nobody tries out what it could be.
+// cheapest is the bcrypt cost of a password check; etcd's default, 10, takes 64 times as long.
+// etcd's client logs in again before each watch, and the password is random, so a low cost is safe.
 const cheapest = "4"
 
-// environment is what servers inherit: everything but what would change how they are set up.
+// environment returns the environment of servers: this process's, without variables that would
+// change their configuration.
 func environment() (list []string) {
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "GOMAXPROCS=") && !strings.HasPrefix(entry, "GODEBUG=") {
 			list = append(list, entry)
 		}
 	}
-	return append(list, "ETCD_UNSAFE_NO_FSYNC=true") // versions before 3.5 have no flag for it, and say that they don't know
+	return append(list, "ETCD_UNSAFE_NO_FSYNC=true") // versions before 3.5 have no flag for this, and log that they don't recognize the variable
 }
 
-// answers returns nil when the member is one of a majority that has a leader.
+// answers returns nil when the member belongs to a majority with a leader.
 func (s *server) answers(ctx context.Context, _ *proc.Proc, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -148,7 +149,7 @@ func (s *server) answers(ctx context.Context, _ *proc.Proc, _ int) error {
 	return nil
 }
 
-// healthy asks the member whether it can serve a read.
+// healthy reports whether the member can serve a read.
 func (s *server) healthy(ctx context.Context) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/health", nil)
 	if err != nil {
@@ -163,10 +164,10 @@ func (s *server) healthy(ctx context.Context) bool {
 	return json.NewDecoder(response.Body).Decode(&said) == nil && said.Health == "true"
 }
 
-// client keeps no connections: a member that is killed has none that anybody waits for.
+// client keeps no connections open, so that none is left to a member that was killed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
 
-// askForPasswords has the cluster ask for the password.
+// askForPasswords enables authentication in the cluster.
 func (s *server) askForPasswords(ctx context.Context) error {
 	for _, step := range []struct {
 		path string

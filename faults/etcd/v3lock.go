@@ -6,17 +6,19 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// Fields of the messages of etcd's own locks and elections (v3lock.proto, v3election.proto), whose Go types are part of its server. Those of
-// a leader are the same, but for the second.
+// Fields of the messages of etcd's own locks and elections (v3lock.proto, v3election.proto). Their
+// Go types are part of etcd's server, which this package doesn't import. A leader message has the
+// same first field and a key as the second.
 const (
-	fieldName  = 1 // of a lock or election; of an unlock the key, of who proclaims or resigns the leader that he is
-	fieldLease = 2 // of who wants to have it
-	fieldKey   = 2 // of a leader
-	fieldValue = 3 // of who campaigns
-	fieldNews  = 2 // of who proclaims
+	fieldName  = 1 // of a lock or election; of UNLOCK the key, of PROCLAIM and RESIGN the leader message
+	fieldLease = 2 // of LOCK and CAMPAIGN
+	fieldKey   = 2 // of a leader message
+	fieldValue = 3 // of CAMPAIGN
+	fieldNews  = 2 // of PROCLAIM
 )
 
-// sayRecipe says which lock or election is meant, and false if that can't be read. Keys of both are the name, a slash, and the lease.
+// sayRecipe appends the lock or election of a request. It returns false if the bytes can't be
+// parsed. The keys of both are the name, a slash, and the lease.
 func (o *operations) sayRecipe(l *proxy.Part, b []byte) bool {
 	asked, ok := fields(b)
 	if !ok {
@@ -51,13 +53,13 @@ func (o *operations) sayRecipe(l *proxy.Part, b []byte) bool {
 	return true
 }
 
-// said are the fields of a message of protocol buffers, by number: of several the last.
+// said holds the fields of a protocol buffers message by number; of repeated fields, the last.
 type said struct {
 	text   map[protowire.Number][]byte
 	number map[protowire.Number]uint64
 }
 
-// fields reads them; false if the message is none.
+// fields parses the fields of a message. It returns false if the bytes are no message.
 func fields(b []byte) (said, bool) {
 	s := said{map[protowire.Number][]byte{}, map[protowire.Number]uint64{}}
 	for len(b) > 0 {

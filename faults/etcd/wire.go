@@ -16,22 +16,27 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// Wire is the protocol of etcd's clients, which is gRPC (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md), that is, calls of
-// methods on streams of HTTP/2, as far as a link needs it, which looks at messages and changes none.
+// Wire is the protocol of etcd's clients, gRPC over HTTP/2
+// (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). It parses only what a link
+// needs, which inspects messages and changes none.
 //
-// A request is what a client sends in a call: of most methods one, of watches and of what keeps leases as many as it likes. What opens its stream
-// goes with it, for with that begins the time that a server gives a call. Its word is its method's, as [faults.EtcdRequests] has
-// them; a transaction has those of its operations, too. It is answered by the next that its stream says, and whatever else that says was
-// not asked for, as a watch's events. What comes behind, which says no more than that the call is over, passes without being shown, and so do the frames
-// that are the protocol's own: settings, pings, what each end bears.
+// A request is a message of the client in a call: one for most methods, any number for watches and
+// lease keepalives. The frame that opens the stream belongs to its first request, because a
+// server's deadline for the call starts with that frame. The word of a request is the method, as in
+// [faults.EtcdRequests]; a transaction also has the words of its operations. The next message on
+// the same stream answers the request; further messages on the stream are unsolicited, such as a
+// watch's events. Trailers that only report the end of the call pass without being shown, and so do
+// the frames of HTTP/2 itself: settings, pings, window updates.
 //
-// Streams have nothing to do with each other, so an answer may overtake others. CANCEL is what a client says who doesn't wait for an
-// answer any longer.
+// Streams are independent, so an answer may overtake others. CANCEL is the message of a client that
+// no longer waits for an answer.
 //
-// To a connection's beginning or end belong AUTHENTICATE, CANCEL, and CALL, which is any method of another service, such as gRPC's own of health. So does
-// LEASEKEEPALIVE, which counts as a request that gets no answer: clients send it by timers of their own, that is, at no moment of a script's.
+// AUTHENTICATE, CANCEL, and CALL (any method of another service, such as gRPC's health service)
+// belong to a connection's beginning or end. LEASEKEEPALIVE does, too, and counts as a request
+// without an answer: clients send it by their own timers, at times that a script can't determine.
 //
-// What doesn't begin as HTTP/2 does, as requests in JSON, or TLS, is carried as it is.
+// A connection that doesn't begin as HTTP/2, such as JSON requests or TLS, is carried without
+// parsing.
 type Wire struct{}
 
 var _ proxy.Protocol = Wire{}
@@ -43,22 +48,24 @@ func (Wire) Begin() proxy.Session {
 	return &talk{asked: newHalf(), said: newHalf(), calls: map[uint32]*call{}}
 }
 
-// talk is one connection. asked, begun and numbered belong to whoever reads requests, and said to whoever reads answers.
+// talk is the session of one connection. asked, begun and numbered belong to the goroutine that
+// reads requests, and said to the goroutine that reads answers.
 type talk struct {
 	asked, said *half
 	begun       bool
 	numbered    int
 
-	mu    sync.Mutex // guards what both need
-	blind bool       // it is no HTTP/2
+	mu    sync.Mutex // guards the fields below, which both goroutines use
+	blind bool       // the connection isn't HTTP/2
 	calls map[uint32]*call
 }
 
-// call is a stream, which is a call of a method, until its server has said all, or its client has given it up.
+// call is a stream with a call of a method, until the server has finished it or the client has
+// canceled it.
 type call struct {
 	method
-	unanswered []int // the numbers of its requests that have no answer yet, oldest first
-	up         body  // what its client says
+	unanswered []int // numbers of the requests without an answer, oldest first
+	up         body  // from the client
 	down       body
 }
 
@@ -66,10 +73,11 @@ type call struct {
 type half struct {
 	in     bytes.Reader
 	framer *http2.Framer
-	read   int // how much was read of the message that isn't complete
+	read   int // bytes of the incomplete message that were read
 }
 
-// mostTable is how large a table of headers may be, in bytes, that the ends of a connection have agreed upon.
+// mostTable is the maximum size of a header table that the ends of a connection may agree on, in
+// bytes.
 const mostTable = 1 << 20
 
 func newHalf() *half {
@@ -81,11 +89,11 @@ func newHalf() *half {
 	return h
 }
 
-// headFrame is how long a frame's header is, in bytes.
+// headFrame is the length of a frame's header, in bytes.
 const headFrame = 9
 
-// next reads the next frame of b, behind what was read already, with all that continues it; nil while that isn't complete. Its
-// contents last until the next one is read.
+// next returns the next frame of b, after the frames that were already read, together with its
+// continuations; nil while it is incomplete. The frame's contents are valid until the next call.
 func (h *half) next(b []byte) (http2.Frame, error) {
 	n := h.read
 	for more := true; more; {
@@ -103,7 +111,7 @@ func (h *half) next(b []byte) (http2.Frame, error) {
 	}
 	h.in.Reset(b[h.read:n])
 	frame, err := h.framer.ReadFrame()
-	if of := new(http2.StreamError); errors.As(err, of) { // as headers have that are none: the connection goes on
+	if of := new(http2.StreamError); errors.As(err, of) { // for example invalid headers: the connection goes on
 		frame, err = &http2.FrameHeader{StreamID: of.StreamID}, nil
 	}
 	if err != nil {
@@ -113,7 +121,7 @@ func (h *half) next(b []byte) (http2.Frame, error) {
 	return frame, nil
 }
 
-// taken returns how much was read of a message that is complete.
+// taken returns the length of the complete message that was read, in bytes.
 func (h *half) taken() (n int) {
 	n, h.read = h.read, 0
 	return n
@@ -160,7 +168,8 @@ func (t *talk) isBlind() bool {
 	return t.blind
 }
 
-// begins takes note of a frame that opens a stream on which something is going to be said, and reports whether it is one.
+// begins records a frame that opens a stream for further messages, and reports whether the frame is
+// one.
 func (t *talk) begins(frame http2.Frame) bool {
 	head, ok := frame.(*http2.MetaHeadersFrame)
 	if !ok || head.StreamEnded() {
@@ -174,13 +183,13 @@ func (t *talk) begins(frame http2.Frame) bool {
 	return true
 }
 
-// request reads a frame that is a client's.
+// request parses a frame of a client.
 func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := frame.Header().StreamID
 	c := t.calls[id]
-	if c == nil { // over already, or none
+	if c == nil { // the stream is over, or none
 		return proxy.Request{Quiet: true}
 	}
 	number := t.numbered + 1
@@ -221,7 +230,7 @@ func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	return t.reply(frame), t.said.taken(), nil
 }
 
-// reply reads a frame that is a server's.
+// reply parses a frame of a server.
 func (t *talk) reply(frame http2.Frame) (says proxy.Reply) {
 	if away, ok := frame.(*http2.GoAwayFrame); ok {
 		return proxy.Reply{Parts: []proxy.Part{{Text: fmt.Sprintf("the server goes (%s)", strings.ToLower(away.ErrCode.String()))}}}
@@ -260,24 +269,24 @@ func (t *talk) reply(frame http2.Frame) (says proxy.Reply) {
 	return says
 }
 
-// body is what one end says on a stream: messages, each with five bytes before it.
+// body is the data of one end on a stream: messages, each with a prefix of five bytes.
 type body struct {
-	rest  []byte // of the message that isn't complete
-	skips int    // how much is still to come of one that is too long to be read
+	rest  []byte // the bytes of an incomplete message
+	skips int    // bytes still to come of a message that is too long to be parsed
 }
 
-// message is what an end has said.
+// message is one message in a body.
 type message struct {
 	data   []byte
-	hidden string // why data is nothing to be read
+	hidden string // why data can't be parsed; empty if it can
 }
 
 const headMessage = 5
 
-// maxRead is how long a message may be that is read, in bytes.
+// maxRead is the maximum length of a message that is parsed, in bytes.
 const maxRead = 1 << 20
 
-// add returns the messages that are complete with these bytes. They last until the next are added.
+// add returns the messages that these bytes complete. They are valid until the next call.
 func (b *body) add(data []byte) (list []message) {
 	skipped := min(b.skips, len(data))
 	data, b.skips = data[skipped:], b.skips-skipped

@@ -81,7 +81,7 @@ func encoded(m marshaler) []byte {
 	return b
 }
 
-// says writes messages, in a frame each.
+// says writes messages, each in its own frame.
 func (p *pen) says(id uint32, ends bool, messages ...marshaler) *pen {
 	for i, m := range messages {
 		p.must(p.framer.WriteData(id, ends && i == len(messages)-1, prefixed(encoded(m))))
@@ -101,7 +101,7 @@ func (p *pen) ends(id uint32, status, message string) *pen {
 	return p.must(p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true}))
 }
 
-// asks is what is told of a request.
+// asks returns the text of a request.
 func asks(r proxy.Request) string {
 	if r.Quiet {
 		return "quiet"
@@ -119,7 +119,7 @@ func asks(r proxy.Request) string {
 	return text
 }
 
-// answers is what is told of an answer.
+// answers returns the text of an answer.
 func answers(r proxy.Reply) string {
 	if r.Quiet {
 		return "quiet"
@@ -147,7 +147,7 @@ func listen(t rapid.TB) *ear {
 	return e
 }
 
-// requests returns what is told of the requests that are complete now.
+// requests returns the texts of the requests that are complete now.
 func (e *ear) requests(b []byte) (list []string) {
 	e.t.Helper()
 	for e.up = append(e.up, b...); len(e.up) > 0; {
@@ -186,7 +186,7 @@ func (e *ear) answers(b []byte) (list []string) {
 	return list
 }
 
-// want compares what is told, of which quiet messages are left out.
+// want compares texts, without those of quiet messages.
 func want(t rapid.TB, got []string, lines ...string) {
 	t.Helper()
 	if got = slices.DeleteFunc(got, func(s string) bool { return s == "quiet" }); !slices.Equal(got, lines) {
@@ -429,7 +429,8 @@ func TestReadsWhatIsLong(t *testing.T) {
 	}
 }
 
-// What a server says unasked answers nothing, and a watch's next request is answered by what comes then.
+// TestStreams checks that unsolicited server messages answer no request, and that a watch's next
+// request is answered by the message after it.
 func TestStreams(t *testing.T) {
 	e, up, down := listen(t), newPen(), newPen()
 	watch := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}}
@@ -451,7 +452,8 @@ func TestStreams(t *testing.T) {
 	want(t, e.answers(down.says(1, true, &pb.WatchResponse{}).cut()))
 }
 
-// Answers find their requests whatever their order, also where a call has failed, or nobody waits any longer.
+// TestOvertaking checks that answers are assigned to their requests in any order, also after a
+// failed call or a canceled one.
 func TestOvertaking(t *testing.T) {
 	e, up, down := listen(t), newPen(), newPen()
 	del := &pb.DeleteRangeRequest{Key: []byte("a")}

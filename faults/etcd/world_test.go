@@ -32,7 +32,8 @@ func newStage(t *testing.T, lock faults.Lock) *stage {
 	return s
 }
 
-// timers is what clients say at moments of their own: that they still live, and who they are, before each stream.
+// timers matches requests that clients send by their own timers: keepalives, and the login before
+// each stream.
 var timers = regexp.MustCompile(`(?m)^.*(LEASEKEEPALIVE|AUTHENTICATE).*\n?`)
 
 // connect connects a client by its link.
@@ -65,7 +66,8 @@ func limited(t *testing.T, limit time.Duration) context.Context {
 	return ctx
 }
 
-// A mutex of etcd's library is told as it is: what was asked, what was answered, and what was said unasked.
+// TestRequestsAreTold checks the recorded requests, answers and unsolicited messages of a mutex of
+// etcd's library.
 func TestRequestsAreTold(t *testing.T) {
 	s := newStage(t, faults.SingleKeyLock("lock"))
 	s.Begin()
@@ -110,7 +112,8 @@ func TestRequestsAreTold(t *testing.T) {
 	}
 }
 
-// What keeps a lease is carried and told, and nothing else: it is no round trip, and no order about any request means it.
+// TestKeptAlive checks that keepalives are carried and recorded, count as no round trip, and match
+// no gate order about any request.
 func TestKeptAlive(t *testing.T) {
 	s := newStage(t, faults.SingleKeyLock("lock"))
 	a := s.connect("A")
@@ -231,7 +234,8 @@ func TestOrdersByMethod(t *testing.T) {
 	}
 }
 
-// A key that somebody deletes was taken away as long as its lease lasts, which its servers know.
+// TestWhoseDoingItWas checks that the deletion of a key counts as another client's action while the
+// servers report that the key's lease exists.
 func TestWhoseDoingItWas(t *testing.T) {
 	const ofA = "A-0123456789abcdef"
 	s := newStage(t, faults.Lock{Keys: []string{"lock"}, Query: "$1/"})

@@ -15,17 +15,17 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// An address is where one Redis is, and how to log in to it.
+// An address is the address of a Redis and the login for it.
 type address struct {
 	at    string // host:port
 	login real.Login
 	tls   *tls.Config // nil for plain text
 }
 
-// ErrAddress is in the errors about addresses that can't be read.
+// ErrAddress marks errors about invalid addresses.
 var ErrAddress = errors.New("address")
 
-// String names the Redis without its secrets.
+// String returns the Redis's address and database, without secrets.
 func (a address) String() string {
 	if a.login.DB != 0 {
 		return fmt.Sprintf("%s/%d", a.at, a.login.DB)
@@ -33,8 +33,8 @@ func (a address) String() string {
 	return a.at
 }
 
-// parse reads addresses: host:port, or URLs as redis.io and go-redis have them.
-// The errors hold no password.
+// parse parses addresses: host:port, or URLs as redis.io and go-redis define them. The errors
+// contain no password.
 func parse(list []string) ([]address, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("external: no Redis has an %w: give one, such as redis://127.0.0.1:6379", ErrAddress)
@@ -64,8 +64,8 @@ func nth(i int) string {
 	return fmt.Sprintf("%dth", i+1)
 }
 
-// parseOne reads one address. A password that wasn't escaped may have ended up
-// in any part of it, so errors repeat none.
+// parseOne parses one address. An unescaped password may have ended up in any part of it, so errors
+// quote no part.
 func parseOne(text string) (address, error) {
 	if !strings.Contains(text, "://") {
 		text = "redis://" + text
@@ -94,11 +94,10 @@ func parseOne(text string) (address, error) {
 	return address{at: o.Addr, login: real.Login{Username: o.Username, Password: o.Password, DB: o.DB}, tls: o.TLSConfig}, nil
 }
 
-// patience is how long a server may take to answer what isn't under test.
+// patience is the maximum time for a server to answer requests of this package.
 const patience = 5 * time.Second
 
-// options returns how our own connection to the Redis is set up, past every
-// link.
+// options returns the options of the package's own connection to the Redis, which passes no link.
 func (a address) options() *redis.Options {
 	o := rediscli.Options(a.at)
 	o.Username, o.Password, o.DB, o.TLSConfig = a.login.Username, a.login.Password, a.login.DB, a.tls
@@ -106,7 +105,7 @@ func (a address) options() *redis.Options {
 	return o
 }
 
-// explain says in one line why the Redis couldn't be asked, and what to do.
+// explain returns an error of one line: why the Redis couldn't be asked, and what to do.
 func (a address) explain(err error) error {
 	text, do := strings.TrimSuffix(err.Error(), "."), ""
 	var op *net.OpError
@@ -142,7 +141,7 @@ func (a address) explain(err error) error {
 	return fmt.Errorf("external: %s: %w%s", a, briefError{text, err}, do)
 }
 
-// briefError is an error in other words.
+// briefError replaces the text of an error.
 type briefError struct {
 	text string
 	err  error

@@ -14,11 +14,10 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// Check asks every Redis whether it can be played with: it can be reached, lets
-// us log in, is a primary, no cluster, and no two of them are the same. It
-// blocks until all have answered, or ctx is done. The error says of one which
-// it is, what is wrong and what to do, in a line without secrets; it wraps
-// [ErrAddress] if it is the address that is wrong. Nothing is written.
+// Check checks whether every Redis can be used. Each must be reachable, accept the login, be a
+// primary and no cluster node, and no two may be the same database. Check blocks until all have
+// answered, or ctx is done. The error names one Redis, the problem and what to do, in one line
+// without secrets; it wraps [ErrAddress] if the address is wrong. Nothing is written.
 func Check(ctx context.Context, urls []string) error {
 	all, err := parse(urls)
 	if err != nil {
@@ -44,8 +43,8 @@ func Check(ctx context.Context, urls []string) error {
 	return nil
 }
 
-// each does something with every address at once, and returns the errors in the
-// order of the addresses.
+// each calls do for every address at the same time, and returns the errors in the order of the
+// addresses.
 func each(all []address, do func(int, address) error) []error {
 	errs := make([]error, len(all))
 	var ends sync.WaitGroup
@@ -56,13 +55,12 @@ func each(all []address, do func(int, address) error) []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// oldest is the first major version of Redis that will do. A server that calls
-// itself by no version is taken as it is.
+// oldest is the oldest supported major version of Redis. A server that reports no version is
+// accepted.
 const oldest = 6
 
-// visit logs in, looks whether the server is one to play with, and tries the
-// commands that we need ourselves on a key that doesn't exist. It returns the
-// server's id.
+// visit logs in, checks the server's version and role, and tries the commands that this package
+// needs on a key that doesn't exist. It returns the server's run ID.
 func (a address) visit(ctx context.Context, client *redis.Client) (id string, err error) {
 	info, err := rediscli.Info(ctx, client)
 	if err != nil {
@@ -99,10 +97,10 @@ func (a address) visit(ctx context.Context, client *redis.Client) (id string, er
 	return info["run_id"], nil
 }
 
-// trips is of how many commands the time is taken.
+// trips is the number of commands that trip measures.
 const trips = 7
 
-// trip returns how long a command takes, there and back: the median of some.
+// trip returns the round-trip time of a command: the median of several.
 func (a address) trip(ctx context.Context, client *redis.Client) (time.Duration, error) {
 	var took []time.Duration
 	for range trips {
@@ -116,18 +114,16 @@ func (a address) trip(ctx context.Context, client *redis.Client) (time.Duration,
 	return took[trips/2], nil
 }
 
-// NewRun returns a name that no other run has.
+// NewRun returns a unique name for a run.
 func NewRun() string { return rand.Text() }
 
-// Prefix returns what the names of all keys of a run begin with. The brace
-// keeps keys that strategies derive from the lock's from getting a beginning of
-// their own.
+// Prefix returns the prefix of the names of all keys of a run. The brace keeps keys that strategies
+// derive from the lock's key under the same prefix.
 func Prefix(run string) string { return "lockfault:{" + run }
 
-// Remove removes every key of the run from every Redis. Nobody may write such
-// keys any more. It looks through all the names there, in steps that don't
-// hold up the server, and blocks until it is done or ctx is. The error says
-// where keys may be left.
+// Remove removes every key of the run from every Redis. No client may write such keys any more. It
+// scans all names, in small steps that don't block the server, and blocks until it has finished or
+// ctx is done. The error names the servers where keys may be left.
 func Remove(ctx context.Context, urls []string, run string) error {
 	if run == "" {
 		return errors.New("external: a run without a name has no keys")
@@ -146,17 +142,16 @@ func Remove(ctx context.Context, urls []string, run string) error {
 	})...)
 }
 
-// left says that keys may be left.
+// left returns an error that reports possibly remaining keys.
 func (a address) left(run string, err error) error {
 	return fmt.Errorf("%w: keys that begin with %s may be left there", a.explain(err), Prefix(run))
 }
 
-// scanStep is how many names a server looks at in one step, some milliseconds'
-// work.
+// scanStep is the number of names that a server scans in one step, which takes some milliseconds.
 const scanStep = 1000
 
-// sweep removes every key whose name has the run's prefix in it: a strategy may
-// have put something of its own in front.
+// sweep removes every key whose name contains the run's prefix: a strategy may have put its own
+// prefix before it.
 func sweep(ctx context.Context, client *redis.Client, run string) error {
 	var cursor uint64
 	for {
@@ -171,8 +166,8 @@ func sweep(ctx context.Context, client *redis.Client, run string) error {
 	}
 }
 
-// remove removes keys, again until there are none: what a client sent before it
-// ended may arrive after the first time.
+// remove removes keys, repeatedly until none is left: requests that a client sent before it ended
+// may arrive after the first removal.
 func remove(ctx context.Context, client *redis.Client, keys ...string) error {
 	if len(keys) == 0 {
 		return nil

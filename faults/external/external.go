@@ -1,10 +1,10 @@
-// Package external is a host of Redis servers that it doesn't have: the user
-// runs them, for staging perhaps or in a cloud, and is visited.
+// Package external is a host of Redis servers that the user runs, such as servers of a staging
+// system or in a cloud.
 //
-// URLs come in; what goes out is addresses at which a world's links reach the
-// servers in plain text, and the removal of every key that was made there. The
-// package writes nothing itself and gives no orders to servers. It knows
-// nothing of faults, links or clients.
+// The input is URLs. The output is addresses at which a world's links reach the servers in plain
+// text, and the removal of every key that was created there. The package itself only reads and
+// removes keys; it never stops or configures servers. It injects no faults, and must not depend on
+// links or clients.
 package external
 
 import (
@@ -24,22 +24,20 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// Options say which servers a [Host] visits.
+// Options name the servers of a [Host].
 type Options struct {
-	// Redis are their addresses: host:port, or URLs redis://… or, with TLS,
-	// rediss://….
+	// Redis holds the addresses: host:port, or URLs redis://… or, with TLS, rediss://….
 	Redis []string
-	// Run names the run that the cell is part of; whoever names one calls
-	// [Remove] when the run is over, however it ended. Empty means a run of
-	// its own, which is over when the host closes.
+	// Run names the run of the cell. A caller that names one must call [Remove] after the run,
+	// however it ended. Empty means a separate run, which ends when the host closes.
 	Run string
 }
 
-// A Host visits servers. [New] makes one. Safe for concurrent use.
+// A Host connects to servers of the user. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	all   []address
-	run   string // with the cell's own number
-	isOwn bool   // it is a run of our own
+	run   string // with a number for this host
+	isOwn bool   // the run ends with the host
 
 	mu      sync.Mutex
 	servers []*userServer
@@ -51,7 +49,7 @@ type Host struct {
 
 var _ real.Host = (*Host)(nil)
 
-// New reads the addresses. It connects to nothing.
+// New parses the addresses. It does not connect.
 func New(options Options) (*Host, error) {
 	all, err := parse(options.Redis)
 	if err != nil {
@@ -65,12 +63,11 @@ func New(options Options) (*Host, error) {
 	return h, nil
 }
 
-// Key is the name of the lock: nobody else's, and the beginning of all keys
-// that belong to it.
+// Key returns the name of the lock: unique, and the prefix of all keys that belong to the lock.
 func (h *Host) Key() string { return Prefix(h.run) + "}:lock" }
 
-// Start finds the server of a node and returns when it has let us log in. It
-// must be a primary on its own. The spec's password is not asked for.
+// Start finds the server of a node and returns when the login has succeeded. The server must be a
+// primary and no cluster node. The spec's password is not used.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	node := 0
 	for node < len(h.all) && faults.NodeName(node) != spec.Node {
@@ -98,16 +95,15 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return g, nil
 }
 
-// CopyLogs makes the directory for the logs of others: these servers keep theirs
-// to themselves.
+// CopyLogs only makes the directory: the logs of these servers are not available.
 func (h *Host) CopyLogs(dir string) error { return os.MkdirAll(dir, 0o755) }
 
-// goodbye is how long the removal of keys may take.
+// goodbye is the maximum time for the removal of keys.
 const goodbye = time.Minute
 
-// Close removes the keys that clients have used, and if nobody else will, looks
-// for others. Clients must have ended. It blocks until then, a minute at most.
-// The error says where keys may be left. Idempotent.
+// Close removes the keys that clients have used and, if the run ends with the host, searches for
+// other keys of the run. Clients must have ended. Close blocks until then, at most 1 min. The error
+// names the servers where keys may be left. Close is idempotent.
 func (h *Host) Close() error {
 	h.once.Do(func() {
 		h.mu.Lock()
@@ -132,16 +128,16 @@ func (h *Host) Close() error {
 	return h.closeErr
 }
 
-// userServer is a server that is visited.
+// userServer is a server of the user.
 type userServer struct {
 	host    *Host
 	address address
 	client  *redis.Client
-	forward *forwarder // nil where there is no TLS
+	forward *forwarder // nil without TLS
 	took    time.Duration
 
 	mu   sync.Mutex
-	sent map[string]bool // words that may be keys of ours
+	sent map[string]bool // words that may be keys of the run
 }
 
 var _ real.UnmanagedServer = (*userServer)(nil)
@@ -166,7 +162,7 @@ func (g *userServer) leave() {
 	_ = g.client.Close()
 }
 
-// Addr is where it is reached in plain text.
+// Addr returns the address at which the server is reached in plain text.
 func (g *userServer) Addr() string {
 	if g.forward != nil {
 		return g.forward.addr()
@@ -177,11 +173,11 @@ func (g *userServer) Addr() string {
 func (g *userServer) Login() real.Login   { return g.address.login }
 func (g *userServer) Trip() time.Duration { return g.took }
 
-// Sent notes the words that may be names of keys.
+// Sent records the words that may be names of keys.
 func (g *userServer) Sent(words []string) {
 	switch strings.ToUpper(words[0]) {
 	case "PUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
-		return // channels, and perhaps none that the user may use as a key
+		return // channels, which the user may not be permitted to use as keys
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

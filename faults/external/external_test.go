@@ -55,8 +55,8 @@ func connect(t *testing.T, addr string, db int) *redis.Client {
 	return processtest.Connect(t, addr, password, db)
 }
 
-// Servers that can't be played with are named in one line that says what to
-// do, and holds no password.
+// TestCheck checks that unusable servers are reported in one line that says what to do, without a
+// password.
 func TestCheck(t *testing.T) {
 	h := processtest.Host(t, process.Options{})
 	addr := start(t, h, "n1")
@@ -143,7 +143,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A server that speaks plain text, asked for TLS, says nothing at all.
+// TestCheckOfASilentServer checks a server that speaks plain text and sends nothing when it is
+// asked for TLS.
 func TestCheckOfASilentServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,8 +173,8 @@ func fake(t *testing.T, info string) string {
 	return s.Addr().String()
 }
 
-// A host removes what its clients used, whatever stands before our prefix, and
-// nothing else. If the run is its own it removes what nobody saw, too.
+// TestCloseRemovesKeys checks that a host removes only the keys that its clients used, whatever
+// precedes the run's prefix, and for a run of its own also keys that no request has shown.
 func TestCloseRemovesKeys(t *testing.T) {
 	addr := start(t, processtest.Host(t, process.Options{}), "n1")
 	for _, own := range []bool{true, false} {
@@ -253,7 +254,7 @@ func keys(t *testing.T, c *redis.Client) []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// Two cells of one run have two locks.
+// TestKeysAreTheCellsOwn checks that two cells of one run have different locks.
 func TestKeysAreTheCellsOwn(t *testing.T) {
 	options := external.Options{Redis: []string{"h"}, Run: external.NewRun()}
 	a, err := external.New(options)
@@ -314,8 +315,8 @@ func TestHostRefuses(t *testing.T) {
 	}
 }
 
-// Clients without TLS reach a server with it, however much they say, and see
-// the end of what it says.
+// TestForward checks that clients without TLS reach a server with TLS, with any amount of data, and
+// see the end of the server's data.
 func TestForward(t *testing.T) {
 	addr := start(t, processtest.Host(t, process.Options{}), "n1")
 	secret, _ := processtest.Encrypt(t, addr, "localhost")

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// A forwarder listens on a port of the loopback interface and carries what
-// comes in to a server that speaks TLS: the gate in between wants to read it.
-// Who connects to the port must still log in. Safe for concurrent use.
+// A forwarder listens on a loopback port and carries connections to a server that speaks TLS,
+// because the gate must read plain text. A client that connects to the port must still log in. It
+// is safe for concurrent use.
 type forwarder struct {
 	to       address
 	listener net.Listener
@@ -20,7 +20,7 @@ type forwarder struct {
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[net.Conn]bool // nil once it is closed
+	conns map[net.Conn]bool // nil after close
 }
 
 func newForwarder(to address) (*forwarder, error) {
@@ -36,7 +36,7 @@ func newForwarder(to address) (*forwarder, error) {
 
 func (f *forwarder) addr() string { return f.listener.Addr().String() }
 
-// close closes all connections and returns when nothing runs any more.
+// close closes all connections and returns when no goroutine runs any more.
 func (f *forwarder) close() {
 	f.end()
 	f.listener.Close()
@@ -50,8 +50,7 @@ func (f *forwarder) close() {
 	f.running.Wait()
 }
 
-// accept takes connections until the listener closes, or can't any more: then
-// clients are refused.
+// accept accepts connections until the listener closes or fails; after that, clients are refused.
 func (f *forwarder) accept() {
 	defer f.listener.Close()
 	for {
@@ -63,8 +62,7 @@ func (f *forwarder) accept() {
 	}
 }
 
-// keep notes a connection as open, and reports whether there is still somebody
-// to close it.
+// keep registers an open connection. It returns false if the forwarder is closed.
 func (f *forwarder) keep(c net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,8 +80,7 @@ func (f *forwarder) drop(c net.Conn) {
 	abandon(c)
 }
 
-// carry carries one connection both ways, until both sides have ended or one
-// has failed.
+// carry carries one connection in both directions, until both sides have ended or one has failed.
 func (f *forwarder) carry(plain net.Conn) {
 	defer f.drop(plain)
 	if !f.keep(plain) {
@@ -94,7 +91,7 @@ func (f *forwarder) carry(plain net.Conn) {
 	dialer := tls.Dialer{Config: f.to.tls}
 	secret, err := dialer.DialContext(ctx, "tcp", f.to.at)
 	if err != nil {
-		return // the client finds itself reset, as by a server that is gone
+		return // the client's connection is reset, as by a server that is down
 	}
 	defer f.drop(secret)
 	if !f.keep(secret) {
@@ -106,7 +103,7 @@ func (f *forwarder) carry(plain net.Conn) {
 	ways.Wait()
 }
 
-// pour carries what one side says to the other, its end too; a failure ends
+// pour copies the bytes of one side to the other, and then the end of the stream; an error closes
 // both.
 func pour(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
@@ -115,12 +112,11 @@ func pour(to, from net.Conn) {
 		return
 	}
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // if that fails the other way does, too
+		_ = half.CloseWrite() // if this fails, the other direction fails, too
 	}
 }
 
-// abandon closes a connection without waiting for anything; the other end sees
-// it reset.
+// abandon closes a connection without waiting; the other end sees a reset.
 func abandon(c net.Conn) {
 	under := c
 	if secret, ok := c.(*tls.Conn); ok {

@@ -10,9 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mixedUp explains why a server could not be asked: it may be that the address
-// names TLS where the server speaks plain text, or the other way round. It blocks
-// for as long as a server may take to answer.
+// mixedUp explains why a server could not be asked. It checks whether the address names TLS and the
+// server speaks plain text, or the other way round. It blocks for at most patience.
 func (a address) mixedUp(ctx context.Context, why error) error {
 	var reply redis.Error
 	var certificate *tls.CertificateVerificationError
@@ -20,19 +19,19 @@ func (a address) mixedUp(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch {
-	case errors.As(why, &reply), errors.As(why, &certificate): // it was understood
+	case errors.As(why, &reply), errors.As(why, &certificate): // the server has understood the protocol
 	case a.tls != nil && a.answersPlainly(ctx):
 		return fmt.Errorf("external: what listens at %s speaks plain text, and its %w says TLS: write redis:// in place of rediss://", a, ErrAddress)
-	case a.tls != nil, errors.As(why, &timeout) && timeout.Timeout(): // TLS is not silent when it hears plain text
+	case a.tls != nil, errors.As(why, &timeout) && timeout.Timeout(): // a TLS server answers plain text
 	case a.encrypts(ctx):
 		return fmt.Errorf("external: what listens at %s speaks TLS, and its %w does not say so: write rediss:// in place of redis://", a, ErrAddress)
 	}
 	return a.explain(why)
 }
 
-// encrypts reports whether the server speaks TLS, be it to refuse us.
+// encrypts reports whether the server speaks TLS, even if it refuses the connection.
 func (a address) encrypts(ctx context.Context) bool {
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is told to it
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // nothing is sent to it
 	conn, err := dialer.DialContext(ctx, "tcp", a.at)
 	if err == nil {
 		conn.Close()
@@ -41,8 +40,7 @@ func (a address) encrypts(ctx context.Context) bool {
 	return err == nil || errors.As(err, &alert)
 }
 
-// answersPlainly reports whether the server answers a Redis command in plain
-// text.
+// answersPlainly reports whether the server answers a Redis command in plain text.
 func (a address) answersPlainly(ctx context.Context) bool {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", a.at)
@@ -51,7 +49,7 @@ func (a address) answersPlainly(ctx context.Context) bool {
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // of a connection that is open
+		_ = conn.SetDeadline(deadline) // the connection is open, so this can't fail
 	}
 	answer := make([]byte, 1)
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {

@@ -38,7 +38,7 @@ func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	}
 }
 
-// refused reads the one letter by which a server says whether it speaks TLS or GSS.
+// refused parses the server's one-letter answer to an SSLREQUEST or GSSENCREQUEST.
 func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 	switch b[0] {
 	case 'N':
@@ -46,7 +46,7 @@ func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 		return proxy.Reply{Answers: o.number, Parts: []proxy.Part{{Text: "no"}}}, 1, nil
 	case 'S', 'G':
 		return says, 0, fmt.Errorf("%w: the server agrees to encrypt, and nobody could look into that: connect with sslmode=disable gssencmode=disable", ErrProtocol)
-	case 'E': // of one that doesn't know the question
+	case 'E': // the server doesn't support the request
 		kind, body, n, err := frame(b)
 		if n == 0 || err != nil {
 			return says, 0, err
@@ -59,14 +59,15 @@ func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 	return says, 0, fmt.Errorf("%w: the server was asked whether it encrypts, and answers %q", ErrProtocol, b[0])
 }
 
-// settle takes note that the oldest request is answered.
+// settle records that the oldest request is answered.
 func (t *talk) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unanswered = slices.Delete(t.unanswered, 0, 1)
 }
 
-// hear takes the next message of what the server says, and reports whether it ends an answer, and to which request; 0 if to none.
+// hear takes the server's next message. It reports whether the message ends an answer, and the
+// number of the answered request, 0 if it answers none.
 func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,8 +111,8 @@ func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
 	return true, number
 }
 
-// failed takes note that a request failed which ends with a Flush: the server skips what follows up to a Sync, and answers nothing of it.
-// It returns the request's number.
+// failed records that a request that ends with a Flush has failed: the server skips everything up
+// to a Sync, and answers none of it. It returns the request's number.
 func (t *talk) failed() int {
 	number := t.unanswered[0].number
 	at := slices.IndexFunc(t.unanswered, func(o owes) bool { return o.ends == 'S' })
@@ -122,19 +123,19 @@ func (t *talk) failed() int {
 	return number
 }
 
-// wantsMore reports whether a message of the login, of type R, wants something of the client.
+// wantsMore reports whether a login message of type R asks the client for something.
 func wantsMore(body []byte) bool {
 	if len(body) < 4 {
 		return false
 	}
 	switch body[3] {
-	case 0, 12: // all is well, or the last word of SASL
+	case 0, 12: // AuthenticationOk, or the end of SASL
 		return false
 	}
 	return true
 }
 
-// isFatal reports whether an error is one behind which the server closes the connection.
+// isFatal reports whether the server closes the connection after an error.
 func isFatal(body []byte) bool {
 	severity := field(body, 'V')
 	if severity == "" {
@@ -155,7 +156,8 @@ func field(body []byte, which byte) string {
 	return ""
 }
 
-// record takes note of what a message says, for who reads histories; or only of what it is, if it may have a password in it.
+// record adds the content of a message to the answer's parts, for histories. If the answer may
+// contain a password (hides), it omits rows and the texts of errors.
 func (t *talk) record(kind byte, body []byte, hides bool) {
 	a := &t.answer
 	switch kind {
@@ -194,7 +196,7 @@ func (t *talk) record(kind byte, body []byte, hides bool) {
 			a.say("NOTIFY "+proxy.Shorten(channel), payload)
 		}
 	case 'S':
-		if !a.begun { // else it is one of those that each login has
+		if !a.begun { // otherwise it is one of the parameters that each login reports
 			name, rest := cut(body)
 			value, _ := cut(rest)
 			a.say(proxy.Shorten(name + " = " + value))
@@ -206,7 +208,7 @@ func (t *talk) record(kind byte, body []byte, hides bool) {
 	}
 }
 
-// say adds a part. Of many the last ones are left out.
+// say adds a part, up to maxStatements parts.
 func (a *answer) say(text string, values ...string) {
 	if len(a.parts) < maxStatements {
 		a.parts = append(a.parts, proxy.Part{Text: text, Values: values})

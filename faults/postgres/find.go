@@ -16,7 +16,7 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// A MissingError says that there is no PostgreSQL, and what to do.
+// A MissingError reports that no usable PostgreSQL was found. The error says what to do.
 type MissingError struct{ Why error }
 
 func (e *MissingError) Error() string {
@@ -25,24 +25,25 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Why }
 
-// least is the first version that can be told to follow another primary while it runs.
+// least is the first version whose primary can be changed while the server runs.
 const least = 13
 
-// An Installation is PostgreSQL as it is on this machine.
+// An Installation is a PostgreSQL on this machine.
 type Installation struct {
-	// Dir has its programs.
+	// Dir is the directory of its programs.
 	Dir string
-	// Version is as it says itself, such as 15.14.
+	// Version is the version that it reports, such as 15.14.
 	Version string
-	// template is a cluster that nothing was done to.
+	// template is the directory of an unused cluster.
 	template string
-	// runs is who its servers run as.
+	// runs is the user that its servers run as.
 	runs runAs
 }
 
-// Find returns PostgreSQL, the one on PATH or else the newest of those that distributions have installed,
-// with an empty cluster that is made once, in lockfault's place in the user's cache directory. It blocks
-// until that is done, some seconds for the first time. The error is a *[MissingError] unless ctx is done, or there is no such place.
+// Find returns PostgreSQL: the one on PATH, or else the newest of those that distributions have
+// installed. It makes an empty cluster once, in lockfault's directory in the user's cache, and
+// blocks until that is done, some seconds for the first time. The error is a *[MissingError] unless
+// ctx is done, or the cache directory can't be used.
 func Find(ctx context.Context) (*Installation, error) {
 	if runtime.GOOS != "linux" {
 		return nil, &MissingError{errors.New("its processes can be stopped together on Linux alone")}
@@ -80,9 +81,10 @@ func find(ctx context.Context) (best *Installation, err error) {
 		}
 		dirs = []string{filepath.Dir(path)}
 	} else {
-		// Debian and its kin, and Red Hat's, keep servers of several versions, and none on PATH.
+		// Distributions such as Debian and Red Hat install servers of several versions, and none on
+		// PATH.
 		for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"} {
-			more, _ := filepath.Glob(pattern) // the patterns are well formed
+			more, _ := filepath.Glob(pattern) // the patterns are valid
 			dirs = append(dirs, more...)
 		}
 	}
@@ -94,7 +96,7 @@ func find(ctx context.Context) (best *Installation, err error) {
 			continue
 		}
 		out, failed := exec.CommandContext(ctx, in.program("postgres"), "--version").Output()
-		fields := strings.Fields(string(out)) // postgres (PostgreSQL) 15.14 (Debian ...)
+		fields := strings.Fields(string(out)) // such as: postgres (PostgreSQL) 15.14 (Debian ...)
 		if failed != nil || len(fields) < 3 {
 			err = fmt.Errorf("%s says no version", in.program("postgres"))
 			continue
@@ -115,24 +117,25 @@ func find(ctx context.Context) (best *Installation, err error) {
 
 func (in *Installation) program(name string) string { return filepath.Join(in.Dir, name) }
 
-// major is the first number of its version, 0 if that is none.
+// major returns the first number of the version, 0 if it has none.
 func (in *Installation) major() int {
 	digits := in.Version
 	if i := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
 		digits = digits[:i]
 	}
-	n, _ := strconv.Atoi(digits) // none: 0
+	n, _ := strconv.Atoi(digits) // 0 for an empty string
 	return n
 }
 
-// as has a command run as the servers' user.
+// as configures a command to run as the servers' user, and returns the command.
 func (in *Installation) as(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = environment()
 	in.runs.run(cmd)
 	return cmd
 }
 
-// environment is what servers inherit: everything but what would change how they are set up.
+// environment returns the environment of servers: this process's, without variables that would
+// change their configuration.
 func environment() (list []string) {
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "PG") && !strings.HasPrefix(entry, "LC_") && !strings.HasPrefix(entry, "LANG") && !strings.HasPrefix(entry, "LD_PRELOAD=") {
@@ -142,17 +145,17 @@ func environment() (list []string) {
 	return append(list, "LC_ALL=C", "TZ=UTC")
 }
 
-// Its superuser, whom no password lets in, and the database.
+// The superuser, which can't log in with a password, and the database.
 const (
 	superuser = "postgres"
 	database  = "postgres"
 )
 
-// initPrefix is how the name of the directory begins in which an empty cluster is made.
+// initPrefix begins the name of the directory in which an empty cluster is made.
 const initPrefix = "lockfault-initdb-"
 
-// makeTemplate makes the empty cluster in a directory, unless it is there. Segments of the log are small, since a
-// server has some, and zeroes are written into each.
+// makeTemplate makes the empty cluster in a directory, unless it exists. WAL segments are small,
+// because a server has several and fills each with zeroes.
 func (in *Installation) makeTemplate(ctx context.Context, cache string) (_ string, err error) {
 	args := []string{"--username", superuser, "--auth", "reject", "--encoding", "UTF8", "--locale", "C", "--wal-segsize", "1", "--no-sync", "--no-instructions"}
 	sum := sha256.Sum256([]byte(strings.Join(append(args, in.Dir, in.Version), "\x00")))
@@ -160,7 +163,7 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (_ strin
 	if _, err := os.Stat(template); err == nil {
 		return template, nil
 	}
-	// Where its user may write; the cache is nobody's business.
+	// Use a directory that the servers' user can write to; other users must not access the cache.
 	if err := in.runs.reaches(os.TempDir()); err != nil {
 		return "", err
 	}
@@ -196,14 +199,14 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (_ strin
 	}
 	if err := os.Rename(made, template); err != nil {
 		if _, there := os.Stat(template); there == nil {
-			return template, nil // somebody else made the same
+			return template, nil // another process made the same
 		}
 		return "", err
 	}
 	return template, nil
 }
 
-// clone has a server's data directory be a copy of the empty cluster, which is still this process's.
+// clone copies the empty cluster to a server's data directory, which this process still owns.
 func (in *Installation) clone(dir string) error {
 	if err := os.CopyFS(dir, os.DirFS(in.template)); err != nil {
 		return err

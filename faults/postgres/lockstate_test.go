@@ -52,7 +52,7 @@ func TestWhoseARowIs(t *testing.T) {
 	s.Stands("of whom nobody heard", `n1: ("nobody knows") by command A`)
 }
 
-// busy has a client ask something that takes a while, and returns when the server has it.
+// busy starts a request of a client that takes a while, and returns when the server has it.
 func (s *stage) busy(client string, c *pgx.Conn) chan error {
 	s.T.Helper()
 	done := s.Start(executing(c, "SELECT pg_sleep(0.5)"))
@@ -60,7 +60,8 @@ func (s *stage) busy(client string, c *pgx.Conn) chan error {
 	return done
 }
 
-// Of those who have something under way he has given the lock back who had it, and a new holder has taken it.
+// TestWhoseDoingItWas checks that, among clients with a request in progress, the previous holder
+// counts as the one that released the lock, and the new holder as the one that acquired it.
 func TestWhoseDoingItWas(t *testing.T) {
 	s := newStageFor(t, faults.Lock{Keys: []string{"lock"}, Query: whose}, false)
 	a, b := s.connect("A", pgx.QueryExecModeExec), s.connect("B", pgx.QueryExecModeExec)
@@ -91,7 +92,8 @@ func TestWhoseDoingItWas(t *testing.T) {
 	s.Must(func() error { return <-done })
 }
 
-// An advisory lock is that session's which has it, by what that was called as it began, and ends with it.
+// TestWhoseASessionIs checks that an advisory lock belongs to a session, identified by the name
+// with which it began, and ends with it.
 func TestWhoseASessionIs(t *testing.T) {
 	for name, pooled := range map[string]bool{"postgres": false, "pgbouncer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestWhoseASessionIs(t *testing.T) {
 	}
 }
 
-// connectAs is connect with a name of one's own.
+// connectAs acts like connect, with a given application name.
 func (s *stage) connectAs(client, name string) *pgx.Conn {
 	s.T.Helper()
 	home, err := s.Admit(client)
@@ -143,7 +145,8 @@ func (s *stage) connectAs(client, name string) *pgx.Conn {
 	return s.dial(home.Places[0], pgx.QueryExecModeExec, name)
 }
 
-// A lock that names nobody is whose command made it, if nobody else's could have.
+// TestWhoTookWhatNamesNobody checks that a lock without an owner value belongs to the client whose
+// command made it, if no other client can have made it.
 func TestWhoTookWhatNamesNobody(t *testing.T) {
 	taker := func(c faults.Change) (string, bool) {
 		if c.After[0].Exists() {
@@ -164,7 +167,8 @@ func TestWhoTookWhatNamesNobody(t *testing.T) {
 	s.Must(func() error { return <-done })
 }
 
-// A question may end as statements do that are typed, name no lock, and find what is nobody's.
+// TestQueriesAsTheyAreWritten checks queries that end in a semicolon or a comment, that contain
+// constants of several types, that don't use the lock's name, and that find rows without an owner.
 func TestQueriesAsTheyAreWritten(t *testing.T) {
 	const query = "SELECT owner, NULL FROM leases -- who else?\n UNION ALL SELECT 'A-0123456789abcdef', 600 WHERE EXISTS (SELECT FROM leases)"
 	for _, ending := range []string{" ; \n", " -- and no more"} {
@@ -177,7 +181,8 @@ func TestQueriesAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// Who has locked what tells whose the lock is isn't waited for: his answer would wait for it.
+// TestLockedTable checks that an inspection doesn't wait for a client that has locked the table,
+// because that client's answer would wait for the inspection.
 func TestLockedTable(t *testing.T) {
 	s := newStageFor(t, faults.Lock{Keys: []string{"lock"}, Query: whose}, false)
 	a := s.connect("A", pgx.QueryExecModeExec)

@@ -19,20 +19,21 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// FindPooler returns PgBouncer. The error says what to install.
+// FindPooler returns the path of PgBouncer. The error says what to install.
 func FindPooler() (string, error) {
 	if path, err := exec.LookPath("pgbouncer"); err == nil {
 		return path, nil
 	}
-	const usual = "/usr/sbin/pgbouncer" // not on everybody's PATH
+	const usual = "/usr/sbin/pgbouncer" // not on every user's PATH
 	if _, err := os.Stat(usual); err == nil {
 		return usual, nil
 	}
 	return "", errors.New("there is no PgBouncer on PATH: install it (apt-get install pgbouncer)")
 }
 
-// A pooled server is a PostgreSQL server behind PgBouncer, which gives each transaction a session of the server's, of which
-// it has one. What is done to it is done to both. Safe for concurrent use as far as its two processes are.
+// A pooled server is a PostgreSQL server behind PgBouncer, which runs each transaction in its
+// single session on the server. Pauses, kills and restarts affect both processes. It is as safe for
+// concurrent use as its two processes.
 type pooled struct {
 	*server
 	pooler *daemon.Daemon
@@ -40,7 +41,7 @@ type pooled struct {
 
 var _ real.ManagedServer = (*pooled)(nil)
 
-// startPooler starts the pooler of a server that is there.
+// startPooler starts the pooler of a running server.
 func (h *Host) startPooler(ctx context.Context, s *server) (*pooled, error) {
 	p := &pooled{server: s}
 	var err error
@@ -53,7 +54,8 @@ func (h *Host) startPooler(ctx context.Context, s *server) (*pooled, error) {
 	return p, p.pooler.Start(ctx)
 }
 
-// command is how the pooler is started. It lets a client in who has the password, and gets in to the server by the same.
+// command returns the command of the pooler. Clients and the pooler itself log in with the same
+// password.
 func (p *pooled) command(port int) (*exec.Cmd, error) {
 	_, at, ok := strings.Cut(p.server.Addr(), ":")
 	if !ok {
@@ -92,7 +94,7 @@ server_login_retry = 0.1
 	return in.as(exec.Command(p.host.options.Pooler, config)), nil
 }
 
-// answers returns nil when it lets in who has the password.
+// answers returns nil when the pooler accepts a login with the password.
 func (p *pooled) answers(ctx context.Context, _ *proc.Proc, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -108,7 +110,7 @@ func (p *pooled) answers(ctx context.Context, _ *proc.Proc, port int) error {
 	return c.Close(ctx)
 }
 
-// Addr implements [real.Server]: clients see the pooler.
+// Addr implements [real.Server]. It returns the pooler's address.
 func (p *pooled) Addr() string { return p.pooler.Addr() }
 
 // Pause implements [real.ManagedServer].

@@ -1,10 +1,10 @@
-// Package postgres is a host of PostgreSQL servers that are processes of this machine: a primary for
-// each node, and standbys that follow it.
+// Package postgres is a host of PostgreSQL servers that are processes of this machine: a primary
+// for each node, and standbys that follow it.
 //
-// What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
-// ask for a password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. [Wire] is what is spoken with them, for links that look at it. The
-// package does no faults, and knows no clients.
+// The input is a [real.ServerSpec]; the output is an address on loopback, where the server asks for
+// a password. The servers end with the host's Close, and with this process however it ends, and
+// keep all files in one temporary directory. [Wire] is their protocol, for links that parse it. The
+// package injects no faults, and must not depend on clients.
 package postgres
 
 import (
@@ -19,23 +19,24 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// startLimit is how long a server may take until it answers.
+// startLimit is the maximum time that a server may take until it answers.
 const startLimit = 30 * time.Second
 
-// Options say how a [Host] starts servers.
+// Options configure how a [Host] starts servers.
 type Options struct {
-	// Installation is what [Find] found.
+	// Installation is the result of [Find].
 	Installation *Installation
-	// Replicas says that there will be standbys.
+	// Replicas reports that there will be standbys.
 	Replicas bool
-	// Pooler is what [FindPooler] found; if it isn't empty, what clients see is a pooler in front of each server.
+	// Pooler is the result of [FindPooler]. If it is not empty, clients reach each server through a
+	// pooler.
 	Pooler string
 	// Dir is where the host's temporary directory is made; empty means [os.TempDir]. If this
-	// process is root's, another user must be able to reach it.
+	// process runs as root, another user must be able to enter it.
 	Dir string
 }
 
-// A Host starts servers. [New] makes one. Safe for concurrent use.
+// A Host starts servers. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	*daemon.Host
 	options Options
@@ -43,13 +44,15 @@ type Host struct {
 
 var _ real.Host = (*Host)(nil)
 
-// dirPrefix is how the name of a host's directory begins. Sockets are in it, whose paths are short.
+// dirPrefix begins the name of a host's directory. It is short because the directory contains
+// sockets, whose paths must be short.
 const dirPrefix = "lockfault-pg-"
 
-// Sweep removes the directories of hosts whose processes died without a word, as [daemon.Sweep] says.
+// Sweep removes the directories of hosts whose processes died without cleaning up, as
+// [daemon.Sweep] specifies.
 func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
-// New makes the host's directory. It starts nothing.
+// New makes the host's directory. It starts no server.
 func New(options Options) (*Host, error) {
 	base, err := daemon.New(daemon.Options{Name: "postgres", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit, Families: true})
 	if err != nil {
@@ -62,8 +65,8 @@ func New(options Options) (*Host, error) {
 	return h, nil
 }
 
-// Start implements [real.Host]. A server that was told to follow nobody yet is there when it takes
-// connections; it has what an empty cluster has.
+// Start implements [real.Host]. It returns when the server accepts connections, before a replica
+// follows its primary. The data is that of an empty cluster.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
@@ -90,7 +93,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return p, nil
 }
 
-// Service is how worlds speak with PostgreSQL.
+// Service is PostgreSQL as a [real.Service].
 type Service struct{}
 
 var _ real.Replicator = Service{}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// host makes a host, and skips the test where there can be none.
+// host makes a host, and skips the test where PostgreSQL is missing.
 func host(t *testing.T, replicas bool) *Host {
 	t.Helper()
 	in, err := Find(t.Context())

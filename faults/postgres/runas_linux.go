@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A runAs is who servers run as: this process's own user, or another if that is root, whom PostgreSQL refuses to
-// be started by.
+// A runAs is the user that servers run as: this process's own user, or another one if that is root.
+// PostgreSQL refuses to run as root.
 type runAs struct {
-	other      *syscall.Credential // nil: this process's own
-	namespaces uintptr             // flags of the namespaces that each program gets; 0 where the system permits none
+	other      *syscall.Credential // nil: this process's own user
+	namespaces uintptr             // flags of the namespaces of each program; 0 where the system permits none
 }
 
-// isolated returns the servant whose programs each get a PID and an IPC namespace, where the system
-// permits that: the kernel then kills the children of a program with the program, stopped or not, and
-// frees the program's System V memory, however this process ends. The probe is a program that ends at
+// isolated returns s with a PID and an IPC namespace for each program, where the system permits
+// that. The kernel then kills the children of a program with the program, stopped or not, and frees
+// the program's System V memory, however this process ends. The probe is a program that ends at
 // once.
 func (s runAs) isolated(ctx context.Context, probe string, args ...string) runAs {
 	s.namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
@@ -41,7 +41,7 @@ func (s runAs) isolated(ctx context.Context, probe string, args ...string) runAs
 	return s
 }
 
-// findServant returns who servers run as.
+// findServant returns the user that servers run as.
 func findServant() (runAs, error) {
 	if os.Geteuid() != 0 {
 		return runAs{}, nil
@@ -64,7 +64,7 @@ func findServant() (runAs, error) {
 	return runAs{}, errors.New("it doesn't run as root, and there is neither a user postgres nor nobody")
 }
 
-// opens lets the servant, if he is another, get through a directory of this process's.
+// opens lets another user pass through a directory of this process.
 func (s runAs) opens(dir string) error {
 	if s.other == nil {
 		return nil
@@ -75,7 +75,7 @@ func (s runAs) opens(dir string) error {
 	return s.reaches(dir)
 }
 
-// give makes what is there the servant's.
+// give makes the servers' user the owner of a path and everything in it.
 func (s runAs) give(path string) error {
 	if s.other == nil {
 		return nil
@@ -88,7 +88,7 @@ func (s runAs) give(path string) error {
 	})
 }
 
-// reaches returns an error if the servant can't get to a directory.
+// reaches returns an error if the servers' user can't enter a directory.
 func (s runAs) reaches(dir string) error {
 	if s.other == nil {
 		return nil
@@ -119,7 +119,7 @@ func (s runAs) reaches(dir string) error {
 	}
 }
 
-// run has a command run as the servant.
+// run configures a command to run as the servers' user.
 func (s runAs) run(cmd *exec.Cmd) {
 	attr := &syscall.SysProcAttr{Credential: s.other, Cloneflags: s.namespaces}
 	if s.namespaces&syscall.CLONE_NEWUSER != 0 {
@@ -129,19 +129,19 @@ func (s runAs) run(cmd *exec.Cmd) {
 	cmd.SysProcAttr = attr
 }
 
-// output runs a command of [runAs.run] and returns the command's output. The command is killed if this
-// process ends.
+// output runs a command that [runAs.run] configured, and returns the command's output. The command
+// is killed if this process ends.
 func (s runAs) output(cmd *exec.Cmd) ([]byte, error) {
-	runtime.LockOSThread() // the signal is sent when the thread ends
+	runtime.LockOSThread() // the kernel sends the signal when the thread ends
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	return cmd.CombinedOutput()
 }
 
-// release has the kernel free the System V segment of a server as soon as no process uses the
-// segment, even after SIGKILL. The segment is the one that the server's lock file names, and only if
-// the server's process made the segment. A server with its own IPC namespace needs no release. Not yet
-// known segments are no error.
+// release makes the kernel free the System V segment of a server as soon as no process uses the
+// segment, even after SIGKILL. It affects only the segment that the server's lock file names, and
+// only if the server's process created that segment. A server with its own IPC namespace needs no
+// release. A missing lock file or segment is no error.
 func (s runAs) release(data string, pid int) error {
 	if s.namespaces != 0 {
 		return nil
@@ -159,7 +159,7 @@ func (s runAs) release(data string, pid int) error {
 	}
 	var is unix.SysvShmDesc
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &is); err != nil || int(is.Cpid) != pid {
-		return nil // freed already; the number may be another segment's
+		return nil // freed already; the number may belong to another segment
 	}
 	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
 		return fmt.Errorf("free the System V segment %d: %w", id, err)
@@ -167,12 +167,12 @@ func (s runAs) release(data string, pid int) error {
 	return nil
 }
 
-// lockFile is the file in a data directory that says which process and which System V segment use the
-// directory.
+// lockFile is the file in a data directory that names the process and the System V segment that use
+// the directory.
 const lockFile = "postmaster.pid"
 
-// segmentOf returns the number of the System V segment in a lock file that a process wrote: line 1 is
-// the process, line 7 the segment's key and number.
+// segmentOf returns the number of the System V segment in a lock file that the given process wrote.
+// Line 1 is the process, line 7 the segment's key and number.
 func segmentOf(text string, pid int) (id int, ok bool) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 7 || strings.TrimSpace(lines[0]) != strconv.Itoa(pid) {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// A runAs is who servers run as, of whom there is none here: see [Find].
+// A runAs is the user that servers run as. Servers don't run on this system: see [Find].
 type runAs struct{}
 
 func findServant() (runAs, error)                                 { return runAs{}, nil }

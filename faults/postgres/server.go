@@ -27,16 +27,17 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// loginName is whom clients and standbys log in as.
+// loginName is the user that clients and standbys log in as.
 const loginName = "lockfault"
 
-// A server is a PostgreSQL server, its postmaster and that one's children, or where one was. Safe for concurrent use.
+// A server is a PostgreSQL server, a postmaster and its children, which may have ended. It is safe
+// for concurrent use.
 type server struct {
 	*daemon.Daemon
 	host *Host
 	spec real.ServerSpec
-	pool atomic.Pointer[pgxpool.Pool] // of its superuser, through its socket
-	eye  atomic.Pointer[pgxpool.Pool] // the same, to see whose the lock is
+	pool atomic.Pointer[pgxpool.Pool] // of the superuser, through the socket
+	eye  atomic.Pointer[pgxpool.Pool] // of the superuser, for inspections of the lock
 }
 
 var (
@@ -48,15 +49,15 @@ var (
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
 
-// rules say who may log in: its superuser by the socket, which is in a directory that nobody else may
-// enter, and others with a password.
+// rules define who may log in: the superuser through the socket, and other users with a password.
+// The socket is in a directory that no other user may enter.
 const rules = `
 local all         postgres                trust
 host  all         lockfault 127.0.0.1/32  scram-sha-256
 host  replication lockfault 127.0.0.1/32  scram-sha-256
 `
 
-// maxPath is how long the path of a socket may be.
+// maxPath is the maximum length of a socket's path, in bytes.
 const maxPath = 107
 
 // prepare makes the files of a server's first process.
@@ -82,12 +83,12 @@ func (s *server) prepare(ctx context.Context) error {
 	if s.spec.Replica {
 		files["standby.signal"] = ""
 	} else if s.host.options.Replicas {
-		files["postgresql.auto.conf"] = "synchronous_standby_names = '*'\n" // for those who ask to wait for one
+		files["postgresql.auto.conf"] = "synchronous_standby_names = '*'\n" // for transactions that request a synchronous commit
 	}
 	return s.write(files)
 }
 
-// write writes files of its data directory.
+// write writes files in the data directory.
 func (s *server) write(files map[string]string) error {
 	for name, text := range files {
 		file := filepath.Join(s.data(), name)
@@ -105,17 +106,19 @@ func (s *server) socket(port int) string {
 	return filepath.Join(s.Dir(), ".s.PGSQL."+strconv.Itoa(port))
 }
 
-// settings are what differs from what PostgreSQL is shipped with: nothing waits for a disk, little memory, nothing that
-// works by itself, and a standby that lost its primary looks for it at once. Whoever commits waits for no standby unless he asks.
+// settings are the differences from PostgreSQL's defaults: no waits for a disk, little memory, no
+// background work, and a standby that lost its primary reconnects at once. A commit waits for no
+// standby unless the client requests it.
 var settings = []string{
 	"fsync=off", "full_page_writes=off", "synchronous_commit=local", "shared_buffers=8MB", "autovacuum=off", "jit=off",
 	"wal_level=replica", "wal_retrieve_retry_interval=20ms", "wal_receiver_status_interval=100ms", "wal_keep_size=64MB", "max_wal_senders=10",
 	"log_min_messages=log", "log_min_error_statement=panic", "update_process_title=off", "huge_pages=off",
-	// Shared memory is files of the data directory, and goes with the directory: POSIX memory outlives a server that is killed.
+	// Shared memory is files of the data directory, and is removed with the directory: POSIX memory
+	// survives a server that is killed.
 	"dynamic_shared_memory_type=mmap",
 }
 
-// command is how its process is started.
+// command returns the command of the server's process.
 func (s *server) command(port int) (*exec.Cmd, error) {
 	args := []string{"-D", s.data(), "-h", ports.Loopback, "-p", strconv.Itoa(port), "-k", s.Dir()}
 	for _, setting := range settings {
@@ -125,20 +128,21 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 	return in.as(exec.Command(in.program("postgres"), args...)), nil
 }
 
-// fatal matches what a line says that is why a server ended, behind what its log puts in front.
+// fatal matches the reason of a server's end in a log line, after the line's prefix.
 var fatal = regexp.MustCompile(`(?m)^.* (?:FATAL|PANIC):\s+(.*)$`)
 
-// failureReason returns the last line of a log that says why a server ended: others come after it.
+// failureReason returns the last line of a log that gives the reason of a server's end, because
+// other lines follow it.
 func failureReason(log string) string {
 	for _, found := range slices.Backward(fatal.FindAllStringSubmatch(log, -1)) {
-		if why := found[1]; !strings.HasPrefix(why, "the database system is ") { // that was somebody's answer
+		if why := found[1]; !strings.HasPrefix(why, "the database system is ") { // that was the answer to a client
 			return why
 		}
 	}
 	return daemon.LastLine(log)
 }
 
-// answers returns nil when the server takes connections.
+// answers returns nil when the server accepts connections.
 func (s *server) answers(ctx context.Context, p *proc.Proc, port int) error {
 	if err := s.host.options.Installation.runs.release(s.data(), p.PID()); err != nil {
 		return err
@@ -152,12 +156,12 @@ func (s *server) answers(ctx context.Context, p *proc.Proc, port int) error {
 	return c.Close(ctx)
 }
 
-// dsn is how its superuser gets in.
+// dsn returns the connection string of the superuser.
 func (s *server) dsn(port int) string {
 	return fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", escaped(s.Dir()), port, superuser, database)
 }
 
-// start starts it for the first time.
+// start starts the server for the first time.
 func (s *server) start(ctx context.Context) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
@@ -179,7 +183,7 @@ func (s *server) start(ctx context.Context) error {
 	return nil
 }
 
-// open makes the connections of its superuser, and ends those that there were.
+// open makes the superuser's connection pools, and closes the previous ones.
 func (s *server) open(ctx context.Context) error {
 	_, text, err := net.SplitHostPort(s.Addr())
 	if err != nil {
@@ -193,8 +197,8 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Who looks changes nothing, and doesn't wait for who has locked what he wants to see: that one may be waiting for an answer that is only let
-	// go when it has been looked.
+	// An inspection changes nothing, and must not wait for a client that has locked the inspected
+	// rows. That client may be waiting for an answer that is only released after the inspection.
 	eye, err := pgxpool.New(ctx, s.dsn(port)+" default_transaction_read_only=on lock_timeout=20ms")
 	if err != nil {
 		pool.Close()
@@ -208,7 +212,7 @@ func (s *server) open(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the superuser's connections.
+// leave closes the superuser's connection pools.
 func (s *server) leave() error {
 	for _, was := range []*pgxpool.Pool{s.pool.Swap(nil), s.eye.Swap(nil)} {
 		if was != nil {
@@ -218,16 +222,16 @@ func (s *server) leave() error {
 	return nil
 }
 
-// do executes a statement of the superuser's.
+// do executes a statement as the superuser.
 func (s *server) do(ctx context.Context, statement string) error {
 	_, err := s.pool.Load().Exec(ctx, statement)
 	return err
 }
 
-// quote returns a word as SQL reads it back.
+// quote returns a word as an SQL string literal.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
 
-// escaped returns a word as connection strings, and files of settings, read it back.
+// escaped returns a word in quotes for connection strings and configuration files.
 func escaped(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(word) + "'"
 }
@@ -241,25 +245,25 @@ func (s *server) Time(ctx context.Context) (now time.Time, err error) {
 // Inspect implements [real.LockInspector].
 func (s *server) Inspect(ctx context.Context, query, name string) (real.LockState, error) {
 	seen, err := s.query(ctx, query, name)
-	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with its server's last process
+	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with the server's previous process
 		seen, err = s.query(ctx, query, name)
 	}
 	var refused *pgconn.PgError
 	switch {
 	case !errors.As(err, &refused):
-	case refused.Code == "42P01": // there is no such table yet, or not yet on this standby
+	case refused.Code == "42P01": // the table doesn't exist yet, or not yet on this standby
 		return real.LockState{}, nil
-	case refused.Code == "55P03": // somebody has locked it
+	case refused.Code == "55P03": // a client has locked it
 		return real.LockState{}, fmt.Errorf("%w: %w", real.ErrNotNow, err)
 	case refused.Code == "42P10":
 		return real.LockState{}, fmt.Errorf("%w: it has one column, and is to have two, %s", real.ErrQuery, columns)
-	case strings.HasPrefix(refused.Code, "42"), strings.HasPrefix(refused.Code, "22"), refused.Code == "25006": // what was written, what comes of it, or that it writes
+	case strings.HasPrefix(refused.Code, "42"), strings.HasPrefix(refused.Code, "22"), refused.Code == "25006": // a syntax error, a data error, or a query that writes
 		return real.LockState{}, fmt.Errorf("%w: it is to return %s: %w", real.ErrQuery, columns, err)
 	}
 	return seen, err
 }
 
-// columns is what a query returns.
+// columns describes the result of a query, for errors.
 const columns = "for each holder who that is and the seconds that he has left"
 
 func (s *server) query(ctx context.Context, query, name string) (seen real.LockState, err error) {
@@ -282,7 +286,7 @@ func (s *server) query(ctx context.Context, query, name string) (seen real.LockS
 			rows.Close()
 			return seen, err
 		}
-		if owner == nil { // it stands there, and is nobody's
+		if owner == nil { // the row has no owner
 			continue
 		}
 		h := real.Holder{Owner: *owner}
@@ -294,7 +298,7 @@ func (s *server) query(ctx context.Context, query, name string) (seen real.LockS
 			return seen, fmt.Errorf("%w: NaN seconds are none", real.ErrQuery)
 		case math.IsInf(*remains, 1):
 		case *remains <= 0:
-			continue // it is over, though it stands there
+			continue // the hold has expired, though the row exists
 		default:
 			h.Left = time.Duration(min(*remains*float64(time.Second), math.MaxInt64/2))
 		}
@@ -314,7 +318,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	return s.open(ctx)
 }
 
-// Follow implements [real.Replica]. One that is no standby takes all over from its primary anew.
+// Follow implements [real.Replica]. A server that is no standby copies all data of its new primary.
 func (s *server) Follow(ctx context.Context, addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -335,7 +339,8 @@ func (s *server) Follow(ctx context.Context, addr string) error {
 	return s.do(ctx, "SELECT pg_reload_conf()")
 }
 
-// takeOver has it be a standby of what answers at the address, with what is there.
+// takeOver makes the server a standby of the server at the address, with a copy of that server's
+// data.
 func (s *server) takeOver(ctx context.Context, addr, conf string) error {
 	if err := s.Kill(); err != nil {
 		return err
@@ -349,7 +354,7 @@ func (s *server) takeOver(ctx context.Context, addr, conf string) error {
 		cmd := in.as(exec.CommandContext(ctx, in.program("pg_basebackup"),
 			"--pgdata", s.data(), "--dbname", source.String(), "--checkpoint", "fast", "--no-sync", "--no-password"))
 		cmd.Dir = s.Dir()
-		cmd.Env = append(cmd.Env, "PGPASSWORD="+s.spec.Password) // where no other user reads it
+		cmd.Env = append(cmd.Env, "PGPASSWORD="+s.spec.Password) // other users can't read the environment
 		if said, err := in.runs.output(cmd); err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(said)))
 		}
@@ -361,7 +366,7 @@ func (s *server) takeOver(ctx context.Context, addr, conf string) error {
 	return s.open(ctx)
 }
 
-// Promote implements [real.Replica]. Nobody who commits there waits for a standby.
+// Promote implements [real.Replica]. Commits on the promoted server wait for no standby.
 func (s *server) Promote(ctx context.Context) error {
 	if err := s.write(map[string]string{"postgresql.auto.conf": ""}); err != nil {
 		return err
@@ -376,7 +381,7 @@ func (s *server) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Progress implements [real.Replica], in bytes of the log.
+// Progress implements [real.Replica], in bytes of the WAL.
 func (s *server) Progress(ctx context.Context) (is real.Progress, err error) {
 	const ask = `SELECT pg_is_in_recovery(),
 		coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, '0/0'), 0)::bigint,
@@ -385,6 +390,6 @@ func (s *server) Progress(ctx context.Context) (is real.Progress, err error) {
 	if err := s.pool.Load().QueryRow(ctx, ask).Scan(&standby, &is.Has, &is.Linked); err != nil {
 		return is, err
 	}
-	is.Persistent = true // the log is written before anybody is told
+	is.Persistent = true // the WAL is written before the primary is notified
 	return is, nil
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// maxStatements is of how many statements in one text something is kept.
+// maxStatements is the maximum number of statements in one text that are kept.
 const maxStatements = 16
 
-// A statement is one of SQL, as scripts and histories have it.
+// A statement is an SQL statement, in the form of scripts and histories.
 type statement struct {
-	command string // its first word in upper case, as commandOf says
-	text    string // on one line, without comments, and no longer than [proxy.MaxText]
-	hides   bool   // a password may be in it, and what is left out of its text, its parameters and its answer are not to be shown
+	command string // the result of commandOf, in upper case
+	text    string // on one line, without comments, at most [proxy.MaxText] characters
+	hides   bool   // it may contain a password: omitted text, parameters and the answer must not be shown
 }
 
-// statements takes a text of SQL apart, which may have several statements. It knows strings and comments, and no more of SQL. Of
-// a text without any it returns one whose command is EMPTY.
+// statements splits SQL text into its statements. It parses strings, comments, parentheses and the
+// bodies of functions, and no other syntax. For a text without statements it returns one whose
+// command is EMPTY.
 func statements(sql string) (list []statement) {
 	for rest := sql; rest != "" && len(list) < maxStatements; {
 		var one string
@@ -35,8 +36,8 @@ func statements(sql string) (list []statement) {
 	return list
 }
 
-// commandOf returns what scripts call a statement: its first word, and where SQL has two for one thing, the name by which the
-// server answers.
+// commandOf returns the command of a statement: its first word or, where SQL has two words for one
+// command, the name in the server's answer.
 func commandOf(sql string) string {
 	sql = strings.TrimLeft(sql, "( ")
 	word := sql
@@ -56,7 +57,8 @@ func commandOf(sql string) string {
 	return word
 }
 
-// cutStatement returns the first statement of a text on one line, without comments, and what is behind its semicolon.
+// cutStatement returns the first statement of a text, on one line and without comments, and the
+// text after its semicolon.
 func cutStatement(sql string) (one, rest string) {
 	var b strings.Builder
 	blank := func() {
@@ -102,8 +104,9 @@ func cutStatement(sql string) (one, rest string) {
 	return strings.TrimSpace(b.String()), ""
 }
 
-// quoted returns how long what stands in quotes at the beginning of a text is, with them; a quote that is doubled, or behind
-// a backslash where those count, ends nothing.
+// quoted returns the length of the quoted string at the beginning of a text, including the quotes,
+// in bytes. A doubled quote doesn't end the string, and neither does a quote after a backslash if
+// backslashes is set.
 func quoted(sql string, quote byte, backslashes bool) int {
 	for i := 1; i < len(sql); i++ {
 		switch {
@@ -118,7 +121,8 @@ func quoted(sql string, quote byte, backslashes bool) int {
 	return len(sql)
 }
 
-// dollars returns how long what stands between $tag$ and $tag$ at the beginning of a text is, with these; 1 if it is another dollar, as of $1.
+// dollars returns the length in bytes of the string from $tag$ to $tag$ at the beginning of a text,
+// including both tags. It returns 1 for another dollar, such as that of $1.
 func dollars(sql string) int {
 	end := strings.IndexFunc(sql[1:], func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if end < 0 || sql[1+end] != '$' || end > 0 && unicode.IsDigit(rune(sql[1])) {
@@ -131,7 +135,8 @@ func dollars(sql string) int {
 	return len(sql)
 }
 
-// comment returns how long the comment at the beginning of a text is, with those in it.
+// comment returns the length of the comment at the beginning of a text, including nested comments,
+// in bytes.
 func comment(sql string) int {
 	depth := 0
 	for i := 0; i+1 < len(sql); {
@@ -151,17 +156,18 @@ func comment(sql string) int {
 	return len(sql)
 }
 
-// body matches the beginning of a statement that has others in it, up to where those end.
+// body matches the beginning of a statement that contains other statements, up to the position
+// where bodyEnd matches.
 var (
 	body    = regexp.MustCompile(`(?is)^CREATE .*\bBEGIN ATOMIC\b`)
 	bodyEnd = regexp.MustCompile(`(?i)\bEND\s*$`)
 )
 
-// secret matches the words behind which a password stands, in SQL and in what connects to other servers.
+// secret matches the words that precede a password, in SQL and in connection strings.
 var secret = regexp.MustCompile(`(?i)passw(?:or)?d|identified\s+by|\bpwd\s*=`)
 
-// hide leaves out of a statement all that stands behind a word for a password, however that is written: histories are there
-// to be shown.
+// hide removes everything after a word for a password from a statement, however the password is
+// written: histories are published.
 func hide(sql string) (shown string, hides bool) {
 	at := secret.FindStringIndex(sql)
 	if at == nil {

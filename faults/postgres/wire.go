@@ -11,25 +11,29 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// Wire is PostgreSQL's protocol, version 3 (https://www.postgresql.org/docs/current/protocol.html), as far as a link needs
-// it, which looks at messages and changes none.
+// Wire is PostgreSQL's protocol, version 3 (https://www.postgresql.org/docs/current/protocol.html).
+// It parses only what a link needs, which inspects messages and changes none.
 //
-// A request is what a client sends until the server owes it an answer: a query, all up to a Sync or Flush, a packet of the login, the data of a COPY to
-// its end. An answer is what the server then sends until it is the client's turn: to ReadyForQuery, to a question of the login, to
-// an error behind which the server closes the connection, to the beginning of a COPY; of what a Flush asked for, as many as were asked.
-// What the server says when nobody asked, notices and notifications and parameters that changed, answers nothing; in the
-// midst of an answer it is a part of that.
+// A request is everything that a client sends until the server owes an answer: a query, all
+// messages up to a Sync or Flush, a packet of the login, or the data of a COPY to its end. An
+// answer is everything that the server then sends until it is the client's turn: up to
+// ReadyForQuery, a question of the login, an error after which the server closes the connection, or
+// the beginning of a COPY. An answer to a Flush ends after as many messages as the request asked
+// for. Unsolicited messages (notices, notifications and changed parameters) answer no request;
+// within an answer they are a part of it.
 //
-// The words of a request are the commands of its statements, as commandOf says. Those that are no SQL have words of their own:
+// The words of a request are the commands of its statements, as returned by commandOf. Messages
+// that contain no SQL have other words:
 //
-//	STARTUP, PASSWORD, SSLREQUEST, GSSENCREQUEST   a connection's beginning
-//	TERMINATE, CANCEL                              its end, and a request to give up what another is at; neither has an answer
-//	PREPARE, BIND, DESCRIBE, CLOSE, SYNC, FLUSH    what asks for no statement to be executed
-//	EXECUTE                                        a statement that was bound where nobody looked
-//	COPYDATA, COPYFAIL, FUNCTION, EMPTY, UNKNOWN   data for COPY, or that there is none; a call of a function; no statement; no word
+//	STARTUP, PASSWORD, SSLREQUEST, GSSENCREQUEST   the beginning of a connection
+//	TERMINATE, CANCEL                              its end; a cancel request; neither has an answer
+//	PREPARE, BIND, DESCRIBE, CLOSE, SYNC, FLUSH    requests that execute no statement
+//	EXECUTE                                        a statement whose text was not seen
+//	COPYDATA, COPYFAIL                             data for COPY, or its failure
+//	FUNCTION, EMPTY, UNKNOWN                       a function call; no statement; no word
 //
-// TLS is not carried: nobody could look into it. Once replication has begun on a connection its messages are not told
-// apart any more.
+// TLS is not carried, because it can't be parsed. After replication has begun on a connection, its
+// messages are not parsed any more.
 type Wire struct{}
 
 var _ proxy.Protocol = Wire{}
@@ -41,7 +45,7 @@ func (Wire) Begin() proxy.Session {
 	return &talk{known: map[string][]statement{}, prepared: map[string]statement{}, portals: map[string]bound{}}
 }
 
-// ErrProtocol says that the bytes are not PostgreSQL's protocol.
+// ErrProtocol reports bytes that violate PostgreSQL's protocol.
 var ErrProtocol = errors.New("postgres: protocol error")
 
 // The codes of packets without a type, which begin a connection.
@@ -52,34 +56,37 @@ const (
 	version3   = 3 // the upper half of the version
 )
 
-// maxStartup is the longest packet, in bytes, that begins a connection; it is PostgreSQL's own limit.
+// maxStartup is the maximum length of a packet that begins a connection, in bytes; the limit is
+// PostgreSQL's own.
 const maxStartup = 10000
 
-// maxKept is how many statements, and how many portals, are remembered of a connection: who has more has forgotten to close them.
+// maxKept is the maximum number of statements, and of portals, that are kept per connection: a
+// client with more doesn't close them.
 const maxKept = 1000
 
-// maxKnown is how long, in bytes, a text may be whose statements are remembered.
+// maxKnown is the maximum length of a text whose statements are cached, in bytes.
 const maxKnown = 4 << 10
 
-// talk is one connection. What no lock guards belongs to whoever reads requests or, from down on, answers.
+// talk is the session of one connection. Fields without a lock belong to the goroutine that reads
+// requests or, from down on, to the goroutine that reads answers.
 type talk struct {
-	up       int // how much of the present request was looked at
+	up       int // bytes of the current request that were parsed
 	begun    bool
 	now      request
-	known    map[string][]statement // of texts that came before, for clients send the same ones again and again
+	known    map[string][]statement // cache by text, because clients repeat the same texts
 	prepared map[string]statement   // by name
 	portals  map[string]bound       // by name
 	numbered int
 
-	down   int // how much of the present answer was looked at
+	down   int // bytes of the current answer that were parsed
 	answer answer
 
-	mu         sync.Mutex // guards what both need
-	unanswered []owes     // what has no answer yet, oldest first
-	skips      bool       // the server skips all up to the next Sync
-	broken     bool       // a COPY failed before its data was there, of which the server takes no notice then
-	copying    bool       // the data of a COPY that ends with a Sync is expected
-	apart      bool       // messages are not told apart any more
+	mu         sync.Mutex // guards the fields below, which both goroutines use
+	unanswered []owes     // requests without an answer, oldest first
+	skips      bool       // the server skips everything up to the next Sync
+	broken     bool       // a COPY failed before its data arrived, so the server ignores the data
+	copying    bool       // the client will send the data of a COPY that ends with a Sync
+	apart      bool       // messages are not parsed any more
 }
 
 // bound is a statement with its parameters.
@@ -88,37 +95,37 @@ type bound struct {
 	values []string
 }
 
-// request is one that isn't complete.
+// request is an incomplete request.
 type request struct {
 	executes []bound
-	also     bound // what it is called if it executes nothing
-	asks     int   // how many answers to single messages there will be
-	data     bool  // it has data for a COPY
+	also     bound // its name if it executes nothing
+	asks     int   // number of answers to single messages
+	data     bool  // it contains data for a COPY
 }
 
-// owes is a request that has no answer yet.
+// owes is a request without an answer.
 type owes struct {
 	number int
-	ends   byte // the type of its last message, startup or tls
-	left   int  // of a Flush: how many of the messages before it aren't answered
-	hides  bool // what is said of it is not to be shown
+	ends   byte // type of its last message, or startup or tls
+	left   int  // of a Flush: number of unanswered messages before it
+	hides  bool // its answer must not be shown
 }
 
-// answer is one that isn't complete.
+// answer is an incomplete answer.
 type answer struct {
 	begun bool
 	parts []proxy.Part
-	row   []string // the first of the present statement
-	rows  bool     // there was one
+	row   []string // first row of the current statement
+	rows  bool     // the statement returned a row
 }
 
-// The types of messages that have none.
+// The types of messages without a type byte.
 const (
 	startup byte = 0
 	tls     byte = 1 // or GSS
 )
 
-// frame returns the first message of b, and its length; 0 while it isn't complete.
+// frame returns the first message of b and its length, 0 while it is incomplete.
 func frame(b []byte) (kind byte, body []byte, n int, err error) {
 	if len(b) < 5 {
 		return 0, nil, 0, nil
@@ -139,7 +146,8 @@ func tooLong() error {
 	return fmt.Errorf("%w: a request or an answer of more than %d bytes", ErrProtocol, proxy.MaxMessage)
 }
 
-// packet returns the packet without a type that b begins with, and its length; 0 while it isn't complete.
+// packet returns the packet without a type at the beginning of b and its length, 0 while it is
+// incomplete.
 func packet(b []byte) (code uint32, body []byte, n int, err error) {
 	if len(b) < 4 {
 		return 0, nil, 0, nil
@@ -185,7 +193,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	}
 }
 
-// begin reads a packet that begins a connection.
+// begin parses a packet that begins a connection.
 func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
 	code, body, n, err := packet(b)
 	if n == 0 || err != nil {
@@ -211,7 +219,7 @@ func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
 	return asks, n, nil
 }
 
-// who returns the user and the database of a startup packet, a blank before each.
+// who returns the user and the database of a startup packet, each after a blank.
 func who(body []byte) (says string) {
 	for _, name := range []string{"user", "database"} {
 		for _, value := range startupParameters(body, name) {
@@ -221,10 +229,11 @@ func who(body []byte) (says string) {
 	return says
 }
 
-// application returns what a startup packet calls the client, which may say whose a session is.
+// application returns the application name in a startup packet, which may identify the owner of a
+// session.
 func application(body []byte) []string { return startupParameters(body, "application_name") }
 
-// startupParameters returns the values of a startup packet's parameters of that name.
+// startupParameters returns the values of a startup packet's parameters with a name.
 func startupParameters(body []byte, name string) (values []string) {
 	words := strings.Split(string(body), "\x00")
 	for i := 0; i+1 < len(words) && words[i] != ""; i += 2 {
@@ -235,7 +244,7 @@ func startupParameters(body []byte, name string) (values []string) {
 	return values
 }
 
-// take takes the next message of a request, and reports whether that is the last.
+// take takes the next message of a request, and reports whether it is the last one.
 func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 	now := &t.now
 	switch kind {
@@ -269,7 +278,7 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		sql, _, _ := bytes.Cut(rest, []byte{0})
 		s := t.statements(sql)[0]
 		keep(t.prepared, name, s)
-		now.also = bound{statement: statement{"PREPARE", s.text, s.hides}} // and more, if nothing is executed
+		now.also = bound{statement: statement{"PREPARE", s.text, s.hides}} // ended completes the text if the request executes nothing
 		now.asks++
 	case 'B':
 		portal, rest := cut(body)
@@ -308,17 +317,17 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 	return false, nil
 }
 
-// named is what is called by one word.
+// named returns a bound whose command and text are one word.
 func named(word string) bound { return bound{statement: statement{command: word, text: word}} }
 
-// call says what the request is called unless something that counts for more does.
+// call names a request, unless it has a name already.
 func (r *request) call(word string) {
 	if r.also.command == "" {
 		r.also = named(word)
 	}
 }
 
-// keep remembers something by its name.
+// keep stores a value by its name. A full map is cleared first.
 func keep[T any](all map[string]T, name string, what T) {
 	if len(all) >= maxKept {
 		clear(all)
@@ -326,13 +335,13 @@ func keep[T any](all map[string]T, name string, what T) {
 	all[name] = what
 }
 
-// cut returns a string that ends with a zero byte, and what is behind that.
+// cut returns the string up to the first zero byte, and the bytes after that byte.
 func cut(b []byte) (string, []byte) {
 	word, rest, _ := bytes.Cut(b, []byte{0})
 	return string(word), rest
 }
 
-// statements is [statements] of a text that may have come before.
+// statements acts like the function [statements], with a cache.
 func (t *talk) statements(sql []byte) []statement {
 	if list, ok := t.known[string(sql)]; ok {
 		return list
@@ -344,7 +353,8 @@ func (t *talk) statements(sql []byte) []statement {
 	return list
 }
 
-// parameters returns those of a Bind message, behind its two names. What is cut short has fewer.
+// parameters returns the parameters of a Bind message, given the bytes after its two names. A
+// truncated message has fewer.
 func parameters(b []byte) (values []string) {
 	formats, b, _ := number(b)
 	if b = b[min(2*formats, len(b)):]; len(b) < 2 {
@@ -361,7 +371,7 @@ func number(b []byte) (n int, rest []byte, ok bool) {
 	return int(binary.BigEndian.Uint16(b)), b[2:], true
 }
 
-// fields returns values with their lengths before them, and how many they are before all.
+// fields reads a count and that many values, each after its length.
 func fields(b []byte) (values []string) {
 	count, b, _ := number(b)
 	for ; count > 0 && len(b) >= 4; count-- {
@@ -378,7 +388,7 @@ func fields(b []byte) (values []string) {
 	return values
 }
 
-// ended makes a request of the messages that there were, the last of them of that type.
+// ended returns the request for the messages that were taken. kind is the type of the last one.
 func (t *talk) ended(kind byte) (asks proxy.Request) {
 	now := t.now
 	t.now = request{}
@@ -449,7 +459,7 @@ func (t *talk) blind() bool {
 	return t.apart
 }
 
-// oldest returns the request that is to be answered next, if there is any.
+// oldest returns the oldest request without an answer, if there is one.
 func (t *talk) oldest() (o owes, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

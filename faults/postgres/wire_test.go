@@ -14,7 +14,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy/proxytest"
 )
 
-// message is one of pgproto3, which is how requests and answers are written here.
+// message is a message of pgproto3, which the tests use to write requests and answers.
 type message interface {
 	Encode(dst []byte) ([]byte, error)
 }
@@ -232,7 +232,7 @@ type exchange struct {
 	words        string
 }
 
-// exchanges draws one that is whole, and what must be done before another begins.
+// exchanges draws a complete exchange, and what must precede the next one.
 func exchanges(t *rapid.T) []exchange {
 	sync := &pgproto3.Sync{}
 	text := rapid.StringMatching(`[a-z;' ]{0,20}`)
@@ -363,7 +363,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// What a server says at its end answers what it was asked last, or nothing; and a COPY that failed before its data came leaves nothing owed.
+// TestUnasked checks that a server's last message answers the last request or none, and that a COPY
+// that failed before its data leaves no request unanswered.
 func TestUnasked(t *testing.T) {
 	fatal := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "terminating connection"}
 	k := opened(t)
@@ -404,7 +405,7 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// Replication is carried, if not told apart.
+// TestReplication checks that replication is carried without parsing.
 func TestReplication(t *testing.T) {
 	k := opened(t)
 	if _, _, err := k.Request(encode(t, &pgproto3.Query{String: "START_REPLICATION 0/0"})); err != nil {
@@ -488,7 +489,8 @@ func BenchmarkTalk(b *testing.B) {
 	}
 }
 
-// However a password is written in a statement, neither what is told of that shows it nor what is told of the answer.
+// TestPasswordsAreNotTold checks that neither the text of a statement nor that of its answer shows
+// a password, however it is written.
 func TestPasswordsAreNotTold(t *testing.T) {
 	for _, sql := range []string{
 		"CREATE ROLE r LOGIN PASSWORD U&'hidden'",

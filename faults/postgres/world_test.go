@@ -94,7 +94,7 @@ func match(client string, way faults.Way, commands ...string) faults.Match {
 
 const taking = "INSERT INTO locks VALUES ($1, $2)"
 
-// owner is what one may draw who wants the lock.
+// owner is an owner value such as a client draws.
 const owner = "A-0123456789abcdef"
 
 // table makes the table that the tests have, and begins.
@@ -222,8 +222,8 @@ func playOrders(t *testing.T, pooled bool) {
 	}
 }
 
-// A statement that blocks keeps nobody else waiting, of the same client on another connection neither, and a client that gives up asks the server to, on
-// a connection of its own.
+// TestWaitsAndGivesUp checks that a blocking statement delays no other connection, not even one of
+// the same client, and that a client that gives up sends a cancel request on a new connection.
 func TestWaitsAndGivesUp(t *testing.T) {
 	s := newStage(t, false)
 	a, b, other := s.connect("A", pgx.QueryExecModeExec), s.connect("B", pgx.QueryExecModeExec), s.connect("A", pgx.QueryExecModeExec)

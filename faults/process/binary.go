@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// oldest is the first major version of Redis that will do.
+// oldest is the oldest supported major version of Redis.
 const oldest = 6
 
-// A BinaryError says that there is no server program to start. Its text is
-// one line that says what to do.
+// A BinaryError reports that there is no usable server program. Its text is one line: the problem
+// and what to do.
 type BinaryError struct {
-	// Name is the program, as it was asked for.
+	// Name is the program as it was requested.
 	Name string
-	// Reason is what is wrong with it and what to do.
+	// Reason is what is wrong with the program, and what to do.
 	Reason string
 }
 
@@ -29,14 +29,14 @@ func (e *BinaryError) Error() string { return e.Name + " " + e.Reason }
 
 const orName = "install it (apt-get install redis-server, brew install redis) or name it with --redis-server FILE"
 
-// A binary is a server program that was found and asked for its version.
+// A binary is a server program whose version is known.
 type binary struct {
 	path    string
 	version string // "Redis 7.0.15"
 }
 
-// find returns the program of that name or path, or the first of the usual
-// ones if the name is empty.
+// find returns the program with that name or path. For an empty name it returns redis-server or, if
+// that is not found, valkey-server.
 func find(name string) (binary, error) {
 	names := []string{"redis-server", "valkey-server"}
 	if name != "" {
@@ -48,7 +48,7 @@ func find(name string) (binary, error) {
 			continue
 		}
 		if err == nil {
-			// Not its target: the program looks at the name it is called by.
+			// Links are not resolved: the program checks the name by which it is called.
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
@@ -59,8 +59,7 @@ func find(name string) (binary, error) {
 	return binary{}, &BinaryError{names[0], "is not on PATH: " + orName}
 }
 
-// reason returns the last link of an error's chain, which names no file a
-// second time.
+// reason returns the innermost error of a chain, which doesn't repeat the file's name.
 func reason(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -71,8 +70,8 @@ func reason(err error) error {
 	}
 }
 
-// versionLine matches what redis-server and valkey-server print, as in
-// "Redis server v=7.0.15 sha=…".
+// versionLine matches the version that redis-server and valkey-server print, such as "Redis server
+// v=7.0.15 sha=…".
 var versionLine = regexp.MustCompile(`(?m)^(\w+) server v=(\d+)(\.[\w.-]+)?`)
 
 func examine(name, path string) (binary, error) {

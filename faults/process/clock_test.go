@@ -219,7 +219,7 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// A server that doesn't take the shim must not pass for one that did.
+// TestShimThatDoesNotLoad checks that a server that doesn't load the shim is refused.
 func TestShimThatDoesNotLoad(t *testing.T) {
 	h := processtest.Host(t, process.Options{})
 	if err := h.CanMoveClocks(t.Context()); err != nil {

@@ -9,7 +9,7 @@ import (
 // A config is the text of a configuration file.
 type config struct{ text strings.Builder }
 
-// set adds a line. Arguments may hold anything but control characters.
+// set adds a line. Arguments may contain everything but control characters.
 func (c *config) set(name string, args ...any) {
 	c.text.WriteString(name)
 	for _, arg := range args {
@@ -19,12 +19,12 @@ func (c *config) set(name string, args ...any) {
 	c.text.WriteByte('\n')
 }
 
-// write writes the file, which holds a password, for nobody else to read.
+// write writes the file, readable only by its owner because it contains a password.
 func (c *config) write(file string) error {
 	return os.WriteFile(file, []byte(c.text.String()), 0o600)
 }
 
-// quote returns a word as Redis reads it back.
+// quote returns a word in a form that Redis parses back to the word.
 func quote(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \\\"'#") {
 		return word
@@ -32,7 +32,7 @@ func quote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }
 
-// common adds what servers and sentinels share.
+// common adds the settings that servers and sentinels share.
 func (c *config) common(bind string, port int, password, dir, log string) {
 	c.set("bind", bind)
 	c.set("port", port)
@@ -44,56 +44,55 @@ func (c *config) common(bind string, port int, password, dir, log string) {
 	c.set("daemonize", "no")
 }
 
-// Settings are what differs between the configurations of two servers.
+// Settings are the differences between the configurations of two servers.
 type Settings struct {
-	// Bind is the address to listen at, and Port the port.
+	// Bind is the address to listen on, and Port the port.
 	Bind string
 	Port int
-	// Password is as in [real.ServerSpec].
+	// Password is the Password of a [real.ServerSpec].
 	Password string
-	// Dir is the directory for data, and Log the file to log to; empty means
-	// standard output.
+	// Dir is the directory for data, and Log the file to log to; an empty Log means standard
+	// output.
 	Dir, Log string
-	// Data counts how often the server has been started without data: what it
-	// wrote under another number it doesn't find.
+	// Data counts the starts of the server without data: the server doesn't find data that it wrote
+	// under another number.
 	Data int
 }
 
-// ServerConfig returns the text of a server's configuration file, for hosts of
-// any kind: a server that runs elsewhere must behave alike.
+// ServerConfig returns the text of a server's configuration file. Hosts of all kinds use it, so
+// that their servers behave alike.
 func ServerConfig(s Settings) string { return serverConfig(s).text.String() }
 
-// serverConfig is a server's configuration. Only what Redis 6 knows may stand
-// in it.
+// serverConfig returns a server's configuration. It contains only settings that Redis 6 supports.
 func serverConfig(s Settings) *config {
 	var c config
 	c.common(s.Bind, s.Port, s.Password, s.Dir, s.Log)
 	c.set("masterauth", s.Password)
-	// A limit of a thousand files is common, and a server that can't have
-	// all that it wants says so at length.
+	// Systems often limit a process to 1000 files, and a server that can't have all the files it
+	// wants logs long warnings.
 	c.set("maxclients", 900)
 	c.set("tcp-backlog", 128)
 
-	// What was acknowledged has reached the system, and outlives the
-	// process, though not the machine.
+	// Acknowledged writes have reached the operating system: they survive the end of the process,
+	// but not a crash of the machine.
 	c.set("save", "")
 	c.set("appendonly", "yes")
 	c.set("appendfsync", "no")
 	c.set("appendfilename", fmt.Sprintf("appendonly-%d.aof", s.Data))
 	c.set("auto-aof-rewrite-percentage", 0)
 
-	// Expired keys go, and a child that has ended is noticed, within 2 ms
-	// rather than 100: a replica takes over its data that much sooner.
+	// With this frequency, expired keys are deleted and ended children are noticed within 2 ms
+	// instead of 100 ms. A replica loads its primary's data that much sooner.
 	c.set("hz", 500)
 	c.set("dynamic-hz", "no")
-	// Its sleep ends at a wall clock's time: behind a clock that was set back
-	// it would never sleep.
+	// The thread's sleep ends at a wall clock time: after the clock is set back the thread would
+	// never sleep.
 	c.set("jemalloc-bg-thread", "no")
 
-	// A replica is in sync some 10 ms after it has connected. It would be
-	// without a file, too, but then the primary holds the stream back until
-	// the replica acknowledges the transfer; if that comes before it knows
-	// that its child has ended, the next one, a second later, starts it.
+	// A replica is in sync about 10 ms after it has connected. A diskless sync is as fast, but then
+	// the primary holds back the stream until the replica acknowledges the transfer. If the
+	// acknowledgement comes before the primary has noticed the end of its child, only the next
+	// acknowledgement, 1 s later, starts the stream.
 	c.set("repl-diskless-sync", "no")
 	c.set("repl-diskless-load", "on-empty-db")
 	c.set("repl-ping-replica-period", 1)

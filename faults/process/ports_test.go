@@ -21,8 +21,8 @@ func listen(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// A port that somebody takes at the last moment costs a server its start, and
-// it is started on another one.
+// TestPortTakenMeanwhile checks that a server whose port is taken at the last moment is started on
+// another port.
 func TestPortTakenMeanwhile(t *testing.T) {
 	h, err := New(Options{Dir: t.TempDir()})
 	if err != nil && os.Getenv("CI") == "" {

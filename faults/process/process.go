@@ -1,11 +1,10 @@
-// Package process is a host of Redis servers that are processes of this
-// machine: redis-server or valkey-server, from version 6 on, and sentinels.
+// Package process is a host of Redis servers that are processes of this machine: redis-server or
+// valkey-server, version 6 or newer, and sentinels.
 //
-// What comes in is [real.ServerSpec]; what goes out is addresses on loopback.
-// The servers listen nowhere else, want a password that stands in no command
-// line, and keep everything in one temporary directory. They end with the
-// host's Close, and with this process however it ends. The package knows
-// nothing of faults, links or clients.
+// The input is a [real.ServerSpec]; the output is an address on loopback. The servers listen only
+// on loopback, require a password that appears in no command line, and keep all files in one
+// temporary directory. They end with the host's Close, and with this process however it ends. The
+// package must not depend on faults, links or clients.
 package process
 
 import (
@@ -20,25 +19,23 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// Options say how a [Host] starts servers. The zero value is valid to use.
+// Options configure how a [Host] starts servers. The zero value is ready to use.
 type Options struct {
-	// Binary is the server program, a name on PATH or a file. Empty means
-	// redis-server or, if there is none, valkey-server.
+	// Binary is the server program, a name on PATH or a file. Empty means redis-server or, if that
+	// is not found, valkey-server.
 	Binary string
-	// Dir is where the host's temporary directory is made, and where those
-	// that dead processes left are removed; empty means [os.TempDir].
+	// Dir is where the host's temporary directory is made, and where the directories of dead
+	// processes are removed; empty means [os.TempDir].
 	Dir string
-	// CC is the C compiler that builds the clock shim, with its arguments;
-	// empty means cc. It is only asked when a server's clock will be moved
-	// and the shim was not built before.
+	// CC is the C compiler, with its arguments, for the clock shim; empty means cc. It is called
+	// only if a server's clock will be moved and the shim was not built before.
 	CC string
-	// StartLimit is how long a server may take until it answers; less than 1
-	// means 20 s, for machines as slow and busy as can be.
+	// StartLimit is the maximum time that a server may take until it answers; less than 1 means 20
+	// s, enough for very slow and busy machines.
 	StartLimit time.Duration
 }
 
-// A Host starts Redis servers as processes. [New] makes one. Safe for
-// concurrent use.
+// A Host starts Redis servers as processes. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	*daemon.Host
 	options Options
@@ -47,9 +44,8 @@ type Host struct {
 
 var _ real.SentinelHost = (*Host)(nil)
 
-// New finds the server program and makes the host's directory. It starts
-// nothing but the program once, to ask for its version. The error is a
-// *[BinaryError] where the program is to blame.
+// New finds the server program and makes the host's directory. It runs only the program, once, to
+// get its version. If the program is the cause of an error, the error is a *[BinaryError].
 func New(options Options) (*Host, error) {
 	if err := proc.Supported(); err != nil {
 		return nil, err
@@ -68,20 +64,20 @@ func New(options Options) (*Host, error) {
 	return &Host{Host: h, options: options, binary: binary}, nil
 }
 
-// dirPrefix is how the name of a host's directory begins.
+// dirPrefix begins the name of a host's directory.
 const dirPrefix = "lockfault-servers-"
 
-// Sweep removes the directories of hosts whose processes died without a word, as
-// [daemon.Sweep] says.
+// Sweep removes the directories of hosts whose processes died without cleaning up, as
+// [daemon.Sweep] specifies.
 func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
-// Version is the server program's name and version, as in "Redis 7.0.15".
+// Version returns the server program's name and version, such as "Redis 7.0.15".
 func (h *Host) Version() string { return h.binary.version }
 
-// fileName matches what can name a directory.
+// fileName matches valid names of servers, which name directories.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// Start starts a server, as [real.Host] says.
+// Start starts a server, as [real.Host] specifies.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	if err := check(spec.Name, spec.Password); err != nil {
 		return nil, err
@@ -101,7 +97,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return s, nil
 }
 
-// check refuses what can't stand in a configuration.
+// check returns an error if a name or password is invalid in a configuration.
 func check(name, password string) error {
 	if !fileName.MatchString(name) {
 		return fmt.Errorf("process: %q can't name a server: take letters, digits, dots and dashes", name)

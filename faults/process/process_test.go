@@ -249,8 +249,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// unstopped returns what the system says of a thread of the process that has
-// not stopped; nothing if all have, or if this system can't be asked.
+// unstopped describes a thread of the process that has not stopped; empty if all have, or if this
+// system can't report it.
 func unstopped(t *testing.T, pid int) string {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -327,7 +327,7 @@ func inSync(t *testing.T, replica, primary real.Server) {
 	})
 }
 
-// Five nodes with a replica each start at once, and none takes another's port.
+// TestManyAtOnce checks that five nodes with a replica each start at once on different ports.
 func TestManyAtOnce(t *testing.T) {
 	h := processtest.Host(t, process.Options{})
 	var all sync.WaitGroup

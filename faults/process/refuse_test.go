@@ -66,7 +66,7 @@ func TestValkeyServes(t *testing.T) {
 	}
 }
 
-// A server that doesn't come up says why, in one line, and is gone.
+// TestStartFails checks that a failed start gives its reason in one line, and leaves no process.
 func TestStartFails(t *testing.T) {
 	const version = "[ \"$1\" = --version ] && echo Redis server v=7.0.0 && exit\n"
 	for _, c := range []struct{ name, lines, want string }{

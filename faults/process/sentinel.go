@@ -18,20 +18,19 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// How sentinels watch: a primary that is silent for downAfter is down, to those
-// that are no part of the first majority lateBy later. If all of three found out
-// at once, each might vote for itself, and they would try again after more
-// than twice the failover timeout; one who is late votes for another.
+// Timing of sentinels. A primary that is silent for downAfter counts as down; sentinels beyond the
+// first majority see that lateBy later. If all of three saw it at once, each might vote for itself,
+// and they would try again only after more than twice the failover timeout; a sentinel that is late
+// votes for another.
 //
-// A leader has the failover timeout for each step, and so long, too, sentinels bear
-// that a replica follows another address than the one that they know its primary by:
-// then they have it follow that one, past the links whose faults a world plays. So
-// they bear it for failoverTimeout, until the world hurries them.
+// The leader has the failover timeout for each step. The timeout is also how long sentinels
+// tolerate that a replica follows another address than the one that they have for its primary;
+// after that they make the replica follow that address, past the links into which a world injects
+// faults. The timeout is therefore failoverTimeout until the world shortens it.
 //
-// A sentinel that lost its connection to a server, as all do when the server is
-// promoted, tries again once in a PING-PERIOD: downAfter must be well longer,
-// or what was just promoted is down. It is slowDownAfter where the period is
-// Redis's own, a second.
+// A sentinel that lost its connection to a server, which happens to all when the server is
+// promoted, reconnects once per PING-PERIOD. downAfter must be clearly longer, otherwise a server
+// that was just promoted counts as down. With Redis's default period of 1 s it is slowDownAfter.
 const (
 	downAfter       = 600 * time.Millisecond
 	slowDownAfter   = 1500 * time.Millisecond
@@ -39,31 +38,30 @@ const (
 	failoverTimeout = 24 * time.Hour
 )
 
-// hurry sets what Sentinel's configuration doesn't offer, in milliseconds, by
-// SENTINEL DEBUG: how often it asks for INFO, pings, asks other sentinels for
-// their opinion and tells the world its own, and how long it does nothing after
-// it was not scheduled for two seconds. Five PING-PERIODs must be more than a
-// second: a replica whose INFO is older is not promoted, and during a failover
-// INFO is asked for once a second whatever INFO-PERIOD says. Redis 6 has
-// none of this.
+// hurry sets periods that Sentinel's configuration doesn't offer, in milliseconds, by SENTINEL
+// DEBUG. The periods are how often a sentinel asks for INFO, pings, asks other sentinels for their
+// opinion and publishes its own, and how long it does nothing after it was not scheduled for 2 s.
+// Five PING-PERIODs must be more than 1 s: a replica whose INFO is older is not promoted, and
+// during a failover INFO is requested once per second whatever INFO-PERIOD is. Redis 6 doesn't
+// support these settings.
 var hurry = []any{"SENTINEL", "DEBUG",
 	"INFO-PERIOD", 100, "PING-PERIOD", 250, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 100, "TILT-PERIOD", 1000}
 
-// A sentinel is a process that watches one primary.
+// A sentinel is a process that monitors one primary.
 type sentinel struct {
 	*daemon.Daemon
 	host     *Host
 	name     string
 	password string
-	late     time.Duration // by how much longer than others it bears silence
+	late     time.Duration // how much longer than others it tolerates silence
 }
 
 func (s *sentinel) client() *redis.SentinelClient {
 	return redis.NewSentinelClient(clientOptions(s.Addr(), s.password))
 }
 
-// StartSentinels starts sentinels, as [real.SentinelHost] says. They are named
-// after the master, with -s1, -s2 ... behind, and agree by majority.
+// StartSentinels starts sentinels, as [real.SentinelHost] specifies. Their names are the master's
+// name with -s1, -s2 and so on appended. Their quorum is a majority.
 func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password string) ([]string, error) {
 	if err := check(master, password); err != nil {
 		return nil, err
@@ -113,7 +111,7 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 	return addrs, nil
 }
 
-// program says how it is started.
+// program returns the program of a sentinel.
 func (s *sentinel) program(master, host, port string, quorum int) daemon.Program {
 	p := program(s.password)
 	p.Command = func(own int) (*exec.Cmd, error) {
@@ -124,7 +122,7 @@ func (s *sentinel) program(master, host, port string, quorum int) daemon.Program
 		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + s.late).Milliseconds())
 		c.set("sentinel", "failover-timeout", master, failoverTimeout.Milliseconds())
 		c.set("sentinel", "parallel-syncs", master, 1)
-		file := filepath.Join(s.Dir(), "sentinel.conf") // it writes there, too
+		file := filepath.Join(s.Dir(), "sentinel.conf") // the sentinel writes to this file, too
 		if err := c.write(file); err != nil {
 			return nil, err
 		}
@@ -135,7 +133,7 @@ func (s *sentinel) program(master, host, port string, quorum int) daemon.Program
 	return p
 }
 
-// start starts it, and has it watch more often where it can.
+// start starts the sentinel, and shortens its periods if it supports that.
 func (s *sentinel) start(ctx context.Context, master string) error {
 	if err := s.Daemon.Start(ctx); err != nil {
 		return err
@@ -144,7 +142,7 @@ func (s *sentinel) start(ctx context.Context, master string) error {
 	defer c.Close()
 	err := c.Process(ctx, redis.NewStatusCmd(ctx, hurry...))
 	if isReply(err) {
-		return nil // it can't be hurried
+		return nil // the version doesn't support other periods
 	}
 	if err != nil {
 		return err
@@ -152,14 +150,14 @@ func (s *sentinel) start(ctx context.Context, master string) error {
 	return c.Set(ctx, master, "down-after-milliseconds", strconv.FormatInt((downAfter+s.late).Milliseconds(), 10)).Err()
 }
 
-// isReply reports whether the error is the server's own.
+// isReply reports whether the error is a server's reply.
 func isReply(err error) bool {
 	_, ok := err.(redis.Error)
 	return ok
 }
 
-// agree returns when each sentinel could lead a failover: it sees the primary,
-// the others and the primary's replicas.
+// agree returns when each sentinel could lead a failover: it sees the primary, the other sentinels
+// and the primary's replicas.
 func agree(ctx context.Context, all []*sentinel, master, addr, password string) error {
 	primary := redis.NewClient(clientOptions(addr, password))
 	defer primary.Close()
@@ -179,7 +177,7 @@ func agree(ctx context.Context, all []*sentinel, master, addr, password string) 
 	return nil
 }
 
-// sees returns when the sentinel sees all that it should.
+// sees returns when the sentinel sees all that it should see.
 func (s *sentinel) sees(ctx context.Context, master string, others, replicas int) error {
 	c := s.client()
 	defer c.Close()
@@ -196,7 +194,7 @@ func (s *sentinel) sees(ctx context.Context, master string, others, replicas int
 	return nil
 }
 
-// missing says what the sentinel does not see; empty if it sees everything.
+// missing describes what the sentinel doesn't see; empty if it sees everything.
 func (s *sentinel) missing(ctx context.Context, c *redis.SentinelClient, master string, others, replicas int) (string, error) {
 	m, err := c.Master(ctx, master).Result()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// A server is a redis-server process, or where one was. Safe for concurrent
-// use.
+// A server is a redis-server process, which may have ended. It is safe for concurrent use.
 type server struct {
 	*daemon.Daemon
 	host *Host
@@ -23,7 +22,7 @@ var _ real.ManagedServer = (*server)(nil)
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
 
-// Restart starts it again, as [real.ManagedServer] says.
+// Restart starts the server again, as [real.ManagedServer] specifies.
 func (s *server) Restart(ctx context.Context, empty bool) error {
 	return s.Daemon.Restart(ctx, func() error {
 		if empty {
@@ -33,7 +32,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	})
 }
 
-// start starts it for the first time.
+// start starts the server for the first time.
 func (s *server) start(ctx context.Context) error {
 	if s.spec.Clock {
 		if err := s.OwnClock(ctx); err != nil {
@@ -43,7 +42,7 @@ func (s *server) start(ctx context.Context) error {
 	return s.Daemon.Start(ctx)
 }
 
-// program says how it is started.
+// program returns the program of the server.
 func (s *server) program() daemon.Program {
 	p := program(s.spec.Password)
 	p.Command = s.command

@@ -19,8 +19,8 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// environment is what servers inherit: everything but what would be loaded
-// into them, and in the language that errors are looked for in.
+// environment returns the environment of servers: this process's, without libraries to preload, and
+// with the locale in which errors are matched.
 func environment() []string {
 	var list []string
 	for _, entry := range os.Environ() {
@@ -31,7 +31,7 @@ func environment() []string {
 	return append(list, "LC_ALL=C")
 }
 
-// program is what servers and sentinels with that password have in common.
+// program returns what the programs of servers and sentinels with that password share.
 func program(password string) daemon.Program {
 	return daemon.Program{
 		Answers:   func(ctx context.Context, p *proc.Proc, port int) error { return ping(ctx, p, port, password) },
@@ -40,16 +40,16 @@ func program(password string) daemon.Program {
 	}
 }
 
-// errChild says that a script started the server as its child, which would
-// outlive a script that is killed.
+// errChild reports that a script started the server as its child, which would survive the kill of
+// the script.
 var errChild = fmt.Errorf("%w: its child answers in its place: a script that starts a server must do so with exec", daemon.ErrNever)
 
-// ping returns nil if the server at that port answers PING and is that
-// process, not somebody who took the port meanwhile.
+// ping returns nil if the server at the port answers PING and is that process, not another process
+// that took the port meanwhile.
 func ping(ctx context.Context, p *proc.Proc, port int, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	// A dial of go-redis's own that fails is written to standard error.
+	// go-redis writes its own failed dials to standard error.
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", ports.Address(port))
 	if err != nil {
@@ -79,13 +79,12 @@ func ping(ctx context.Context, p *proc.Proc, port int, password string) error {
 	return nil
 }
 
-// clientOptions are those of a client that asks one thing after the other.
+// clientOptions returns the options of a client with one connection.
 func clientOptions(addr, password string) *redis.Options {
 	o := rediscli.Options(addr)
 	o.Password, o.PoolSize = password, 1
 	return o
 }
 
-// logHead matches what stands in front of a line's text in a log, as in
-// "123:M 01 Jan 2026 00:00:00.000 # ".
+// logHead matches the prefix of a log line, such as "123:M 01 Jan 2026 00:00:00.000 # ".
 var logHead = regexp.MustCompile(`^\d+:[A-Z] .*?\d\d:\d\d:\d\d\.\d+ [.*#-] `)

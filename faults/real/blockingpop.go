@@ -11,19 +11,18 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// What is pushed into a list on which somebody waits goes straight to them: when
-// either of the two is answered, the key looks as it did before. Both changes are
-// told nevertheless, as if somebody had looked in between: the push as soon as
-// an answer tells of it, its own or that of who waited, whichever comes first
-// on the two connections.
+// A value that is pushed into a list on which a client waits goes straight to that client. When
+// either request is answered, the key looks as it did before the push. The history records both
+// changes nevertheless, as if the world had looked in between. It records the push as soon as the
+// first answer shows it: the answer to the push or the answer to the waiting request, in either
+// order on the two connections.
 
-// waits reports whether a request is one that may wait until another client feeds
-// a key of the lock.
+// waits reports whether a request may wait until another client feeds a key of the lock.
 func (w *World) waits(m *message) bool {
 	return blocks(m.words) && slices.ContainsFunc(m.words[1:], func(word string) bool { return slices.Contains(w.cfg.Lock.Keys, word) })
 }
 
-// noteWaiters takes note of who waits on a server, and of what may feed them.
+// noteWaiters records the requests that wait on a server, and the requests that may feed them.
 func (s *server) noteWaiters(m *message) {
 	if s.waiting = slices.DeleteFunc(s.waiting, func(other *message) bool { return other.conn.gone }); len(s.waiting) > 0 && !faults.LeavesKeys(m.command) {
 		for _, other := range s.waiting {
@@ -35,9 +34,9 @@ func (s *server) noteWaiters(m *message) {
 	}
 }
 
-// served records what a request took out of a key of the lock, and what had put it
-// there if nobody has seen that yet. It returns what the request did by that, and
-// false if it took nothing.
+// served records what a request took out of a key of the lock, and the push that had put it there
+// if that isn't recorded yet. It returns the effect of the request, and false if the request took
+// nothing.
 func (w *World) served(s *server, request *message, reply []byte) (did faults.Effect, took bool) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *message) bool { return other == request })
 	p, ok := popped(request, resp.Words(reply))
@@ -65,16 +64,16 @@ func (w *World) served(s *server, request *message, reply []byte) (did faults.Ef
 	return w.saw(s, keys, late, checker.ByCommand, request.conn.wire.client, request.words), true
 }
 
-// pushed records what a push has put into the lock's key, if its answer says that more
-// was there than is found now: somebody who waited got it. It returns what the
-// push did by that, and false if nobody did.
+// pushed records a push into the lock's key whose words a waiting request took: its answer counts
+// more words than the key holds now. It returns the effect of the push, and false if no waiting
+// request took anything.
 func (w *World) pushed(s *server, request *message, reply []byte) (did faults.Effect, handed bool) {
 	if len(s.waiting) == 0 || request.fed || request.command != "LPUSH" && request.command != "RPUSH" || w.record == nil || s.admin == nil || !s.Answers() {
 		return "", false
 	}
 	at, words := slices.Index(w.cfg.Lock.Keys, request.words[1]), slices.Clone(request.words[2:])
 	if at < 0 || !slices.Equal(resp.Words(reply), []string{strconv.Itoa(len(words))}) {
-		return "", false // it was not empty
+		return "", false // the list was not empty
 	}
 	keys, late, err := w.readKeys(s)
 	if err != nil {
@@ -94,8 +93,8 @@ func (w *World) pushed(s *server, request *message, reply []byte) (did faults.Ef
 	return did, true
 }
 
-// settleHanded records that what was pushed is gone, before anything else is told:
-// who got it has not been heard of.
+// settleHanded records that a pushed value is gone, before anything else is recorded. The answer to
+// the client that took it has not been seen.
 func (w *World) settleHanded(s *server) {
 	if keys := s.handing; keys != nil {
 		s.handing = nil
@@ -103,8 +102,8 @@ func (w *World) settleHanded(s *server) {
 	}
 }
 
-// feeder returns the request that put there what another took, nil if it may have
-// been several clients': it names the key, and the word too if any does.
+// feeder returns the request that pushed what another request took: the last one that names the key
+// and, if any request names it, the word. It returns nil if requests of several clients qualify.
 func (m *message) feeder(p pop) *message {
 	var may, say []*message
 	for _, other := range m.feeders {
@@ -126,19 +125,19 @@ func (m *message) feeder(p pop) *message {
 	return may[len(may)-1]
 }
 
-// A pop is what a request took out of a key, the first first; of a sorted set
-// members and scores in turn.
+// A pop holds what a request took out of a key, in order; for a sorted set, members and scores
+// alternate.
 type pop struct {
 	key     string
 	taken   []string
 	last    bool // from the end of a list
 	scored  bool // out of a sorted set
 	to      string
-	toFirst bool // where it put it
+	toFirst bool // the words were put at the start of the list to
 }
 
-// popped returns what a request took that was answered by these words, and false
-// if it is none that takes anything out of a key, or got nothing.
+// popped returns what a request took, given the words of its answer. It returns false if the
+// request never takes anything out of a key, or got nothing.
 func popped(request *message, answer []string) (p pop, ok bool) {
 	words := request.words
 	option := func(at int, name string) bool { return at < len(words) && strings.EqualFold(words[at], name) }
@@ -170,8 +169,8 @@ func popped(request *message, answer []string) (p pop, ok bool) {
 	return p, len(p.taken) > 0
 }
 
-// putBack returns the lock's keys as they were before, and false if the request
-// took nothing out of them.
+// putBack returns the lock's keys as they were before the pop, and false if the request took
+// nothing out of them.
 func (p pop) putBack(names []string, keys []faults.Key) ([]faults.Key, bool) {
 	before := slices.Clone(keys)
 	if to := slices.Index(names, p.to); to >= 0 {
@@ -212,7 +211,7 @@ func (p pop) putBack(names []string, keys []faults.Key) ([]faults.Key, bool) {
 	return before, true
 }
 
-// scored puts the words of a sorted set in their order.
+// scored returns the words of a sorted set in the set's order. It returns false for invalid scores.
 func scored(words []string) ([]string, bool) {
 	var all []faults.Scored
 	for i := 0; i+1 < len(words); i += 2 {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
-// Where two clients may have pushed what a third was waiting for, nobody is said to
-// have done it, and nobody to own what was there.
+// TestPushedByOneOfTwo checks that no client is credited with a push, or with ownership of the key,
+// if two clients may have pushed what a third one waited for.
 func TestPushedByOneOfTwo(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{}, "client")

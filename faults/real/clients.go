@@ -15,33 +15,31 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// process is a client's process, in its present life.
+// process is a client and its current process.
 type process struct {
 	*topology.Client
 	body   *Process
-	spares []*Process // for its next lives
+	spares []*Process // started in advance, for restarts of the client
 }
 
-// A Process is one life of a client's process. Its methods may be called by
-// any goroutine.
+// A Process is one run of a client's process. Its methods are safe for concurrent use.
 type Process struct {
-	// In and Out are its standard streams. Out ends with the process, when
-	// all that it wrote was read, and with the world.
+	// In and Out are the standard input and output of the process. Out ends after the process has
+	// ended and all its output was read, or with the world.
 	In  io.WriteCloser
 	Out io.Reader
-	// Home says where it finds its nodes.
+	// Home holds the addresses of the client's nodes.
 	Home Home
-	// Command is what was started.
+	// Command is the command that was started.
 	Command *exec.Cmd
 
 	*proc.Proc
-	watch  *watched // of a foreign one that is somebody; else nil
+	watch  *watched // for a foreign process that belongs to a client; otherwise nil
 	out    io.Closer
 	errors *tail
 }
 
-// Why returns how the process ended and what it last wrote on standard error.
-// It must have ended.
+// Why returns how the process ended and the end of its standard error. The process must have ended.
 func (p *Process) Why() error {
 	why, text := p.Status(), p.errors.String()
 	if why == nil {
@@ -59,40 +57,39 @@ func (p *Process) Why() error {
 	return why
 }
 
-// StderrTail returns the end of what it has written on standard error.
+// StderrTail returns the end of what the process has written to standard error.
 func (p *Process) StderrTail() string { return p.errors.String() }
 
-// Home says where a client finds its nodes.
+// Home holds the addresses at which a client finds its nodes.
 type Home struct {
-	// Places are the nodes' addresses, in their order.
+	// Places are the addresses of the nodes, in the order of the nodes.
 	Places []Place
-	// Sentinels, if there are any, know the address of the only node's
-	// primary under the name Master, and ask for Password as it does; Ways
-	// says at which address the client reaches each server.
+	// Sentinels, if not empty, hold the addresses of the sentinels. They monitor the primary of the
+	// only node under the name Master, and ask for Password, as the primary does. Addresses maps
+	// the address of each server to the address at which the client reaches it.
 	Sentinels        []string
 	Master, Password string
 	Addresses        map[string]string
 }
 
-// Place is where a client finds a node.
+// Place is the address of a node and the login for it.
 type Place struct {
 	Addr, Username, Password string
 	// DB is the number of the database.
 	DB int
 }
 
-// place is where a client finds a node: at the link, which asks for a password
-// of its own.
+// place returns the address at which a client finds a node: the link, with the link's own password.
 func (w *World) place(l *wire) Place {
-	if w.cfg.Service != nil { // the link asks for nothing: the server does
+	if w.cfg.Service != nil { // the link of a service asks for no login; the server does
 		login := l.server.login()
 		return Place{Addr: l.link.Addr(), Username: login.Username, Password: login.Password}
 	}
 	return Place{Addr: l.link.Addr(), Password: w.password, DB: l.server.login().DB}
 }
 
-// Admit lets in a client whose process is not the world's, and says where it
-// finds its nodes. Faults of its process are not possible.
+// Admit opens the links of a client whose process the world doesn't own, and returns the addresses
+// of the nodes. Faults of that client's process are not possible.
 func (w *World) Admit(name string) (Home, error) {
 	if w.closed {
 		return Home{}, fmt.Errorf("real: client %s: the world: %w", name, net.ErrClosed)
@@ -115,7 +112,7 @@ func (w *World) Admit(name string) (Home, error) {
 	return home, nil
 }
 
-// Spawn starts a client's process, or starts it anew after a crash.
+// Spawn starts a client's process, or starts it again after a crash.
 func (w *World) Spawn(name string) (*Process, error) {
 	home, err := w.Admit(name)
 	if err != nil {
@@ -123,7 +120,7 @@ func (w *World) Spawn(name string) (*Process, error) {
 	}
 	c := w.clients[name]
 	if c.body != nil {
-		c.body.hush() // its former life says nothing more
+		c.body.hush() // closes the pipes of the previous process
 	}
 	if len(c.spares) == 0 {
 		if err := w.Prepare(name, 1); err != nil {
@@ -138,8 +135,8 @@ func (w *World) Spawn(name string) (*Process, error) {
 	return c.body, nil
 }
 
-// Prepare starts processes for so many lives of a client that are yet to come:
-// to start one takes its time, in which a script waits.
+// Prepare starts processes for the given number of future starts of a client: a start takes time,
+// during which a script would wait.
 func (w *World) Prepare(name string, lives int) error {
 	c := w.clients[name]
 	for range lives {
@@ -152,15 +149,14 @@ func (w *World) Prepare(name string, lives int) error {
 	return nil
 }
 
-// launch starts a client's process, which doesn't know yet whose.
+// launch starts a client's process without assigning it to a client.
 func (w *World) launch() (p *Process, err error) {
 	cmd := w.cfg.Client()
 	p = &Process{Command: cmd}
 	if p.In, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	// Not StdoutPipe: that closes with the process, whose last words may not
-	// have been read yet.
+	// StdoutPipe would close with the process, before its last output may have been read.
 	out, to, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, p.In.Close())
@@ -172,14 +168,14 @@ func (w *World) launch() (p *Process, err error) {
 	}
 	cmd.Stdout, cmd.Stderr = to, errs
 	p.Proc, err = w.launcher.Start(cmd)
-	_, _ = to.Close(), errs.Close() // the process has its own
+	_, _ = to.Close(), errs.Close() // the process has its own copies
 	if err != nil {
 		return nil, errors.Join(err, out.Close(), p.errors.Close())
 	}
 	return p, nil
 }
 
-// hush ends the pipes of a process that has ended.
+// hush closes the pipes of a process that has ended.
 func (p *Process) hush() { _, _ = p.out.Close(), p.errors.Close() }
 
 // Client implements [faults.World].
@@ -225,7 +221,7 @@ func (w *World) ClientTime(name string) time.Time {
 	return now
 }
 
-// did says what was done to the process, if that failed.
+// did adds the action and the client's name to the error of an action on the process.
 func (c *process) did(what string, err error) error {
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", what, c.Name, err)
@@ -233,7 +229,7 @@ func (c *process) did(what string, err error) error {
 	return err
 }
 
-// end ends the process for good.
+// end kills the client's processes for good.
 func (c *process) end() error {
 	var errs []error
 	for _, p := range append(c.spares, c.body) {

@@ -15,7 +15,7 @@ type movable struct{ ManagedServer }
 
 func (movable) SetClock(time.Duration, float64) error { return nil }
 
-// clock answers TIME for a server that goes by its old clock for a while.
+// clock answers TIME for a server that keeps its old clock for a while.
 type clock struct {
 	old   int // how many answers are by the old clock
 	moved time.Duration
@@ -38,7 +38,7 @@ func (c *clock) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A clock is set when the server goes by it, not before.
+// TestSetClockWaits checks that SetClock returns only after the server uses the new clock.
 func TestSetClockWaits(t *testing.T) {
 	for _, moved := range []time.Duration{time.Hour, -time.Second} {
 		c := &clock{old: 3, moved: moved}

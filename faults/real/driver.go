@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// Apply implements [faults.World]. A Redis that the user has takes no orders:
-// of the faults of nodes, only Evict is possible there.
+// Apply implements [faults.World]. An unmanaged Redis accepts no commands of the harness: of the
+// faults of nodes, only Evict is possible there.
 func (w *World) Apply(f faults.Fault) error {
 	if w.closed {
 		return fmt.Errorf("real: %q: the world is closed: %w", f, net.ErrClosed)
@@ -21,7 +21,7 @@ func (w *World) Apply(f faults.Fault) error {
 	if err := w.supports(f); err != nil {
 		return err
 	}
-	// While it is being done to some, time passes for all others.
+	// Time goes on for all other participants while the fault is being applied.
 	w.granted, w.doing, w.since = 0, fmt.Sprintf("%q to be done", f), time.Now()
 	w.suspend()
 	defer func() {
@@ -38,7 +38,7 @@ func (w *World) Apply(f faults.Fault) error {
 // Met implements [faults.World].
 func (w *World) Met() []int { return w.top.Gate.MatchCounts() }
 
-// supports says why this world can't do something, if it can't.
+// supports returns an error if this world can't apply a fault.
 func (w *World) supports(f faults.Fault) error {
 	if name := faults.TargetClient(f); name != "" {
 		if c := w.clients[name]; c == nil || c.body == nil {
@@ -54,7 +54,8 @@ func (w *World) supports(f faults.Fault) error {
 	return nil
 }
 
-// ask has the host do something to a server's process.
+// ask lets the host act on a server's process, and excludes that time, up to cfg.Takes, from the
+// lateness.
 func (w *World) ask(do func() error) error {
 	begun := time.Now()
 	err := do()
@@ -62,7 +63,7 @@ func (w *World) ask(do func() error) error {
 	return err
 }
 
-// driver carry out what the topology decides.
+// driver carries out the decisions of the topology.
 type driver struct{ *World }
 
 var _ topology.Driver = driver{}
@@ -87,12 +88,12 @@ func (h driver) ContinueClient(of *topology.Client) error {
 
 func (h driver) EndClient(of *topology.Client) error {
 	c := h.clients[of.Name]
-	c.body.MeasureLateness()  // nobody can afterwards
-	h.lateness.resume(c.Name) // the next life is not stopped
+	c.body.MeasureLateness()  // impossible after the end
+	h.lateness.resume(c.Name) // the next process is not stopped
 	return c.did("crashing", c.body.Kill())
 }
 
-func (h driver) ReviveClient(*topology.Client) error { return nil } // Spawn does
+func (h driver) ReviveClient(*topology.Client) error { return nil } // Spawn revives the client
 
 func (h driver) Reshape(links []topology.Link) error {
 	var errs []error
@@ -110,8 +111,8 @@ func (h driver) Cut(links []topology.Link) {
 	}
 }
 
-// Mend resets connections that lost something: they are of no use any more, and
-// their ends find that out now that they can talk again.
+// Mend resets connections that lost bytes: they are useless, and their ends notice that when they
+// can communicate again.
 func (h driver) Mend(links []topology.Link) {
 	for _, l := range h.wires(links) {
 		for _, c := range l.list() {
@@ -127,7 +128,8 @@ func (h driver) CutNodes(pairs []topology.Pair) error { return h.between(pairs, 
 
 func (h driver) MendNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Rejoin) }
 
-// between has the host do something to the ways between nodes.
+// between calls a method of the host for each pair of nodes. It returns an error if the host isn't
+// a ClusterHost.
 func (h driver) between(pairs []topology.Pair, do func(h ClusterHost, a, b string) error) error {
 	host, ok := h.cfg.Host.(ClusterHost)
 	if !ok {
@@ -201,18 +203,19 @@ func (h driver) Continue(of *topology.Server) error {
 	return nil
 }
 
-// Elect asks the servers, or waits for the sentinels.
+// Elect returns the replica that has received the most, or waits until the sentinels have promoted
+// one.
 func (h driver) Elect(n *topology.Node, among []*topology.Server) (best *topology.Server, err error) {
 	if h.cfg.Sentinels > 0 {
-		for _, s := range among { // what was on its way would arrive meanwhile
+		for _, s := range among { // bytes in transit would arrive meanwhile
 			link := h.of(s).link
 			link.Reset()
 			link.Stop()
 			h.of(s).shape.Stopped = true
 		}
 		h.lateness.cease(n.Name, h.doing, time.Since(h.since))
-		// What they take from now on is theirs, and no lateness, unless leases may be
-		// over by then.
+		// The sentinels' time from now on is no lateness, unless leases may expire before they are
+		// done.
 		defer func(begun time.Time) { h.promoted(time.Since(begun)) }(time.Now())
 		return h.awaitPromotion(among)
 	}
@@ -237,7 +240,8 @@ func (h driver) Promote(of *topology.Server) error {
 		return nil
 	}
 	s := h.of(of)
-	// What is on its way is lost from now on, however long it takes, and it need not ask for it again.
+	// Bytes in transit are lost from now on, however long the promotion takes, and the replica need
+	// not request them again.
 	s.link.Reset()
 	s.link.Stop()
 	s.shape.Stopped = true
@@ -245,7 +249,8 @@ func (h driver) Promote(of *topology.Server) error {
 	return h.ask(func() error { return s.replicate("promoting", Replica.Promote) })
 }
 
-// Follow has it follow by its link, after sentinels too, who know nothing of that.
+// Follow makes a replica follow its leader through its link, also after a change by sentinels,
+// which don't use the links.
 func (h driver) Follow(of *topology.Server) error {
 	s := h.of(of)
 	return s.join()
@@ -274,7 +279,7 @@ func (h driver) Evict(s *topology.Server) error {
 	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
-// expireLate looks at a key whose time came while the server was stopped.
+// expireLate records the expiry of a key whose time came while the server was stopped.
 func (w *World) expireLate(s *server) {
 	if at := faults.Expiry(s.keys); at != 0 && w.Now() >= at {
 		w.expire(s)

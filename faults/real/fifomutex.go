@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// fifoMutex is the lock of a world: whoever has the turn decides, and nothing else
-// moves meanwhile. The goroutine that plays the script has it whenever it isn't
-// inside [World.Run]; in there the goroutines that carry messages take it in
-// the order in which they came. A mutex wouldn't keep that order, and so let one who came
-// later get in before another who has waited since before the script's last
-// step. In the zero value nobody has the turn. Safe for concurrent use.
+// fifoMutex is the lock of a world. Only the goroutine that holds it decides, and nothing else
+// moves meanwhile. The goroutine that plays the script holds it except inside [World.Run]; there,
+// the goroutines that carry messages take it in the order of their arrival. A sync.Mutex would not
+// keep that order: a later goroutine could overtake one that has waited since before the script's
+// last step. The zero value is unlocked. It is safe for concurrent use.
 type fifoMutex struct {
 	mu    sync.Mutex
 	taken bool
@@ -18,13 +17,13 @@ type fifoMutex struct {
 	queue []waiter
 }
 
-// waiter is where somebody waits; it has room for one note.
+// waiter is the channel on which a goroutine waits, with a buffer for one token.
 type waiter chan struct{}
 
-// take waits for the turn.
+// take locks, and blocks until the caller has the lock.
 func (t *fifoMutex) take() { t.takeAt(nil) }
 
-// takeAt is take, waiting at a given place, where the turn may have been given
+// takeAt acts like take, but waits on a given channel. The lock may have been given to that channel
 // already.
 func (t *fifoMutex) takeAt(at waiter) {
 	t.mu.Lock()
@@ -46,7 +45,7 @@ func (t *fifoMutex) takeAt(at waiter) {
 	<-at
 }
 
-// pass passes the turn on to whoever waits longest, if anybody does.
+// pass hands the lock to the goroutine that has waited longest, and unlocks if none waits.
 func (t *fifoMutex) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +59,7 @@ func (t *fifoMutex) pass() {
 	next <- struct{}{}
 }
 
-// give gives the turn to one who waits, or will wait, at that place.
+// give hands the lock to the goroutine that waits, or will wait, on a given channel.
 func (t *fifoMutex) give(to waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +67,7 @@ func (t *fifoMutex) give(to waiter) {
 	to <- struct{}{}
 }
 
-// end lets everybody have the turn, now and later.
+// end ends all locking: every pending and later take returns at once.
 func (t *fifoMutex) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

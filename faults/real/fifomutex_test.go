@@ -20,8 +20,8 @@ func (t *fifoMutex) waiting(n int) {
 	}
 }
 
-// Whoever comes first has the next turn, and nobody has it together with
-// another.
+// TestTurnsComeInOrder checks that the lock is taken in the order of arrival, by one goroutine at a
+// time.
 func TestTurnsComeInOrder(t *testing.T) {
 	var turns fifoMutex
 	var all sync.WaitGroup
@@ -45,8 +45,8 @@ func TestTurnsComeInOrder(t *testing.T) {
 	turns.pass()
 }
 
-// One who is given the turn needn't have asked for it, and comes before those
-// who have.
+// TestTurnsAreGiven checks that give hands the lock to a goroutine before it asks for it, and
+// before all that wait.
 func TestTurnsAreGiven(t *testing.T) {
 	for name, asks := range map[string]bool{"to one who asked": true, "to one who will": false} {
 		t.Run(name, func(t *testing.T) {

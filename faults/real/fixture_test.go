@@ -24,7 +24,7 @@ import (
 	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
-// role is set in a process that a world started, and says what it is to be.
+// role is set in a process that a world started, and selects what the process does.
 const role = "LOCKFAULT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func relay() error {
 	return err
 }
 
-// stage is a world with what it told, for a test to play with.
+// stage is a world and its recorded events, for a test.
 type stage struct {
 	*real.World
 	t      *testing.T
@@ -177,13 +177,13 @@ func (s *stage) apply(list ...faults.Fault) {
 	}
 }
 
-// run lets time pass.
+// run runs the world for a duration.
 func (s *stage) run(d time.Duration) { s.Run(d, func() bool { return false }) }
 
 // patience is how long anything may take.
 const patience = 3 * time.Minute
 
-// await lets the world run until something is so.
+// await runs the world until a condition is true.
 func (s *stage) await(what string, so func() bool) {
 	s.t.Helper()
 	if !s.Run(patience, so) {
@@ -265,7 +265,7 @@ func (s *stage) listen(to io.Writer, from io.Reader) *wire {
 	return w
 }
 
-// say sends requests in one go.
+// say sends requests in one write.
 func (w *wire) say(requests ...string) {
 	w.stage.t.Helper()
 	if _, err := w.to.Write(worldtest.Request(requests...)); err != nil {
@@ -310,7 +310,7 @@ func (w *wire) ends() {
 	})
 }
 
-// silent reports whether nothing was heard that nobody waited for.
+// silent reports whether no unexpected message was received.
 func (w *wire) silent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

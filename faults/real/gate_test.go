@@ -46,8 +46,8 @@ func TestNothingMovesBetweenSteps(t *testing.T) {
 	}
 }
 
-// From the moment on at which what Run waits for is so, nothing passes, although
-// nobody but those who carry messages sees that moment.
+// TestNothingMovesBehindWhatIsAwaited checks that nothing moves after the condition of Run becomes
+// true, although only the goroutines that carry messages see that moment.
 func TestNothingMovesBehindWhatIsAwaited(t *testing.T) {
 	t.Parallel()
 	const rounds, nodes = 100, 4

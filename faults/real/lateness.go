@@ -9,17 +9,17 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// Lateness is by how much a world and its clients were late, because the machine had
-// something else to do: a script that is played too late is another script.
+// Lateness is the delay that a busy machine caused to a world and its clients. A script that is
+// played too late is a different script.
 type Lateness struct {
-	By     time.Duration // the most that came together for one of those who can be late
-	What   string        // what had to be waited for, for the most part
-	Within time.Duration // within so long it came together
+	By     time.Duration // the largest sum of delays of one participant
+	What   string        // the cause of the largest of these delays
+	Within time.Duration // the window over which delays are added up
 }
 
-// lateness adds up by how much things were late, whose time had come, and leaves out
-// what is next to nothing: over one lease, and over each time that the script tells
-// in absolute terms, as long as it counts on that. Safe for concurrent use once made.
+// lateness adds up the delays of actions that were due, without delays up to proc.LagThreshold. It
+// adds them up over one lease, and over each absolute time in the script as long as the script
+// depends on it. It is safe for concurrent use after begin.
 type lateness struct {
 	mu     sync.Mutex
 	leases memory
@@ -27,16 +27,16 @@ type lateness struct {
 	pauses map[string][]pause // of clients
 }
 
-// memory is for how long lateness is added up.
+// memory adds up delays over one window.
 type memory struct {
 	Lateness
-	node  string    // of the replicas that are that far behind; empty for other things
-	until time.Time // when the script stops counting on it; zero while it does
+	node  string    // the node whose replicas lag by this time; empty for other windows
+	until time.Time // when the script stops depending on the window; zero while it depends on it
 	notes map[string][]delay
 }
 
-// pause is when a process was stopped, on the clock of [proc.SinceBoot]; to is
-// 0 while it is.
+// pause is the time during which a process was stopped, on the clock of [proc.SinceBoot]. to is 0
+// while the process is stopped.
 type pause struct{ from, to time.Duration }
 
 type delay struct {
@@ -84,15 +84,15 @@ func (m *memory) add(who string, d delay) {
 	}
 }
 
-// begin forgets what was, and adds up over leases from now on.
+// begin discards all delays, and adds up over leases from now on.
 func (l *lateness) begin(lease time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leases, l.counts = memory{Lateness: Lateness{Within: lease}}, nil
 }
 
-// count has lateness added up over a time that the script tells in absolute terms,
-// for what it does next has to be done within that.
+// count adds a window for an absolute time in a fault: the script must take its next steps within
+// that time.
 func (l *lateness) count(f faults.Fault) {
 	m := &memory{}
 	switch f := f.(type) {
@@ -108,8 +108,9 @@ func (l *lateness) count(f faults.Fault) {
 	}
 }
 
-// cease says that what a node's replicas have not by now they never will, and how long what sees to that was under way: that was their time, too, even where it
-// takes no less.
+// cease ends the windows of a node's replicas: what the replicas lack by now they will never get.
+// took is the duration of the action that caused this. The replicas had that time too, even if the
+// action always takes that long, so it counts as a delay of the script.
 func (l *lateness) cease(node, what string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,20 +126,20 @@ func (l *lateness) cease(node, what string, took time.Duration) {
 	}
 }
 
-// note notes that somebody was late with something. Safe for concurrent use.
+// note records a delay of a participant. It is safe for concurrent use.
 func (w *World) note(who, what string, by time.Duration) { w.lateness.note(who, what, by) }
 
-// ClientLate notes that a client's process was late: what was due at one time
-// happened at another, on the clock of [proc.SinceBoot]. What falls into one
-// of its pauses was the script's doing. Safe for concurrent use.
+// ClientLate records that a client's process was late: an action was due at one time and happened
+// at another, on the clock of [proc.SinceBoot]. A delay that overlaps a pause of the client is not
+// recorded, because the script caused it. ClientLate is safe for concurrent use.
 func (w *World) ClientLate(name string, due, happened time.Duration) {
 	if !w.lateness.paused(name, due, happened) {
 		w.note("client "+name, "the process of "+name+" to go on", happened-due)
 	}
 }
 
-// pause notes that a client's process was stopped now, and resume that it goes
-// on: a moment after it was told to.
+// pause records that a client's process was stopped now. resume records that it continues,
+// proc.LagThreshold after the command.
 func (l *lateness) pause(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,16 +157,15 @@ func (l *lateness) resume(client string) {
 	}
 }
 
-// paused reports whether a client's process was stopped at any time between the
-// two.
+// paused reports whether a client's process was stopped at any moment between two times.
 func (l *lateness) paused(client string, from, to time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.pauses[client], func(p pause) bool { return p.from < to && (p.to == 0 || from < p.to) })
 }
 
-// Late returns by how much this world and its clients were late since Begin: over one
-// lease, and over each time that the script told in absolute terms.
+// Late returns the delays of this world and its clients since Begin: over one lease, and over each
+// absolute time in the script.
 func (w *World) Late() (lease Lateness, counts []Lateness) {
 	w.lateness.mu.Lock()
 	defer w.lateness.mu.Unlock()

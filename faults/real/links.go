@@ -11,24 +11,23 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// link names the way between a client and a node: to its primary, whichever
-// that is, or where clients find it themselves, to one of its servers.
+// link identifies the path between a client and a node: to the node's current primary or, with
+// sentinels, to one server.
 type link struct{ client, node, server string }
 
-// wire is that way: a proxy of toxiproxy with the gate in it.
+// wire is the open link for a path: a proxy with the gate in it.
 type wire struct {
 	world  *World
 	client string
 	node   *topology.Node
 	link   *proxy.Link
-	server *server // where it leads
+	server *server // the server that the link leads to
 	conns  map[*proxy.Conn]*conn
-	addr   string // of that server
-	fixed  bool   // it always leads there
+	addr   string // address of that server
+	fixed  bool   // the link always leads to that server
 }
 
-// openLinks opens the links of a client to all nodes, and returns them in the
-// nodes' order.
+// openLinks opens the links of a client to all nodes, and returns them in the order of the nodes.
 func (w *World) openLinks(client string) (list []*wire, err error) {
 	for _, n := range w.top.Nodes {
 		ends := []*topology.Server{nil}
@@ -51,8 +50,7 @@ func (w *World) openLinks(client string) (list []*wire, err error) {
 	return list, nil
 }
 
-// openLink opens one link, to the server or if that is nil to the node's
-// primary.
+// openLink opens one link, to a server or, if that is nil, to the node's primary.
 func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, error) {
 	l := &wire{world: w, client: on.client, node: n, fixed: s != nil, conns: map[*proxy.Conn]*conn{}}
 	if s == nil {
@@ -74,20 +72,19 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	return l, l.reshape()
 }
 
-// road is how the link is.
+// road returns the state of the link.
 func (l *wire) road() topology.LinkState {
 	return l.world.top.Links.On(topology.Link{Client: l.client, Node: l.node.Name})
 }
 
-// reshape has the link as slow as it should be. What is on its way arrives at
-// once if that is another speed than it was.
+// reshape applies the link's speed. Bytes in transit arrive at once if the speed changes.
 func (l *wire) reshape() error {
 	on := topology.Link{Client: l.client, Node: l.node.Name}
 	return l.world.slow(l.link, proxy.Both, l.road(), on)
 }
 
-// slow has a link as slow as a road is, in that direction: the topology says when
-// what is sent arrives.
+// slow applies the speed of a road to a link in one direction or both. The topology computes when
+// bytes arrive.
 func (w *World) slow(l *proxy.Link, way proxy.Way, road topology.LinkState, on topology.Link) error {
 	if road.Free() {
 		return l.Slow(way, nil)
@@ -121,7 +118,7 @@ func (l *wire) closed(p *proxy.Conn) {
 	}
 }
 
-// lead leads the client to another server. Its connections are reset.
+// lead leads the client to another server, and resets its connections.
 func (l *wire) lead(to *server) error {
 	if l.fixed {
 		to = l.server
@@ -131,7 +128,7 @@ func (l *wire) lead(to *server) error {
 	}
 	l.server, l.addr = to, to.addr
 	had := l.list()
-	// Who is reset dials at once, and must not be led to the server of before.
+	// A client whose connection is reset dials at once, and must not reach the previous server.
 	err := l.link.Redirect(to.addr)
 	for _, c := range had {
 		c.reset()
@@ -139,14 +136,14 @@ func (l *wire) lead(to *server) error {
 	return err
 }
 
-// reset closes both ends of a connection.
+// reset closes both ends of a connection abruptly.
 func (c *conn) reset() {
 	c.proxied.Reset()
 	c.end()
 }
 
-// closeAfter closes both ends of a connection in order after that time, or not
-// at all if it is none.
+// closeAfter closes both ends of a connection in order after the given time. 0 cancels an earlier
+// call.
 func (c *conn) closeAfter(after time.Duration) {
 	if c.closing != nil {
 		c.closing.dead = true
@@ -161,7 +158,7 @@ func (c *conn) closeAfter(after time.Duration) {
 	})
 }
 
-// end takes note that a connection is over.
+// end records that a connection is over.
 func (c *conn) end() {
 	if c.gone {
 		return
@@ -174,14 +171,14 @@ func (c *conn) end() {
 		return
 	}
 	if s.Answers() {
-		w.awaited(s.busy, time.Now())                        // by a client that gave up
-		w.observe(s, "command", c.wire.client, s.busy.words) // whatever the server made of it
+		w.awaited(s.busy, time.Now())                        // the client gave up
+		w.observe(s, "command", c.wire.client, s.busy.words) // the server may have executed the request
 	}
 	s.busy = nil
 	w.open(s)
 }
 
-// wires returns those of some links, in their order.
+// wires returns the open links for the given links, in order.
 func (w *World) wires(links []topology.Link) (list []*wire) {
 	for _, on := range links {
 		for _, s := range slices.SortedFunc(maps.Keys(w.links), func(a, b link) int { return strings.Compare(a.server, b.server) }) {

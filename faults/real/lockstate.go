@@ -16,57 +16,64 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// A LockInspector is an [ManagedServer] of a service that can be asked whose a lock is, past the links and while others ask it, too.
+// A LockInspector is a [ManagedServer] of a service that reports a lock's holders. It is asked
+// directly, not through the links.
 type LockInspector interface {
-	// Inspect asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
-	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too, and
-	// is not waited for long; an error of one says that it doesn't know at the moment, as ErrNotNow does of any, unless it is ErrQuery.
+	// Inspect asks the server about the lock of that name, with the strategy's [faults.Lock.Query].
+	// It blocks until the answer or until ctx is done, and is safe for concurrent use. A lock that
+	// doesn't exist has no holders. A member of a cluster answers from its own state, even without
+	// a majority, and gets only a short time. Any error of a member means that it can't answer at
+	// the moment, except ErrQuery; for other servers only ErrNotNow means that.
 	Inspect(ctx context.Context, query, name string) (LockState, error)
 }
 
-// Why a [LockInspector] says nothing.
+// Errors of a [LockInspector].
 var (
 	ErrNotNow = errors.New("it can't say so at the moment")
 	ErrQuery  = errors.New("the strategy's Query can't be asked")
 )
 
-// A SessionInspector is a [LockInspector] that knows of what holders have a lock with, such as their sessions, whether it has ended.
+// A SessionInspector is a [LockInspector] that can check whether a holder's session or lease still
+// exists.
 type SessionInspector interface {
 	LockInspector
-	// Bound reports whether a [Holder.Bond] is there still. It blocks until that is known or ctx is done.
+	// Bound reports whether a [Holder.Bond] still exists. It blocks until the answer or until ctx
+	// is done.
 	Bound(ctx context.Context, bond string) (bool, error)
 }
 
-// A LockState is whose a lock is as a server has it.
+// A LockState is the state of a lock on a server.
 type LockState struct {
-	// Holders are those who have it, in any order.
+	// Holders are the holders of the lock, in any order.
 	Holders []Holder
-	// Version, of a member of a cluster, grows with what was agreed on about the lock: of two members who has less is behind.
+	// Version grows with each agreed change of the lock in a cluster: of two members, the one with
+	// the smaller Version lags.
 	Version int64
 }
 
-// A Holder is one of those who have a lock, as a server has it.
+// A Holder is one holder of a lock, as a server reports it.
 type Holder struct {
-	// Owner is what stands there for him: a value that only one client has sent names that client.
+	// Owner is the holder's value on the server. A value that only one client has sent identifies
+	// that client.
 	Owner string
-	// Left is how long he has it unless something happens, by the server's clock; 0 means for good.
+	// Left is the remaining time of the hold by the server's clock; 0 means that it has no end.
 	Left time.Duration
-	// Ends is why he has it no longer if he did nothing.
+	// Ends is how the hold ends without an action of the holder.
 	Ends Ending
-	// Bond is what ends then, by a name of the server's own: a lease or a session; empty if that isn't known.
+	// Bond is the server's name of the lease or session that ends the hold; empty if it is unknown.
 	Bond string
 }
 
-// An Ending is why a lock is nobody's any more that nobody gave back. Empty says that somebody must have taken it away.
+// An Ending is how a hold ends without a release. Empty means that only another client can end it.
 type Ending checker.Cause
 
-// What locks may end with.
+// The ways in which a hold ends by itself.
 const (
-	WithSession = Ending(checker.BySession) // his connection
-	WithLease   = Ending(checker.ByExpiry)  // a lease that he renews
+	WithSession = Ending(checker.BySession) // the holder's connection
+	WithLease   = Ending(checker.ByExpiry)  // a lease that the holder renews
 )
 
-// looker returns who answers whose the lock is on a service's server; nil if nobody does.
+// looker returns the inspector of a service's server, or nil if there is none.
 func (s *server) looker() LockInspector {
 	if s.world.cfg.Lock.Query == "" {
 		return nil
@@ -75,16 +82,16 @@ func (s *server) looker() LockInspector {
 	return l
 }
 
-// hasInspector reports whether somebody looks at the lock on that server.
+// hasInspector reports whether the world can read the state of the lock on a server.
 func (s *server) hasInspector() bool { return s.admin != nil || s.looker() != nil }
 
-// glance is how long a member of a cluster is waited for: one that has to think about what it knows has lost its leader.
+// glance is the time that a member of a cluster has to answer: a slower member has lost its leader.
 const glance = 100 * time.Millisecond
 
-// errBehind says that a member of a cluster knows less than was heard of another.
+// errBehind reports that a member's state is older than a state that another member has reported.
 var errBehind = errors.New("it is behind")
 
-// inspectContext is for how long a server is waited for that is asked about the lock.
+// inspectContext returns a context with the time that a server has to answer about the lock.
 func (w *World) inspectContext() (context.Context, context.CancelFunc) {
 	waits := patience
 	if IsCluster(w.cfg.Service) {
@@ -93,9 +100,11 @@ func (w *World) inspectContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waits)
 }
 
-// mayEnd returns why a lock that was seen on a server may have ended by itself; empty if somebody must have taken it away, for what its holder had
-// it with is there still. That is asked twice: a server that forgets both may do so one by one. A server that knew of the lock just now is waited
-// for longer than for a glance, and the wait noted: on a busy machine silence is no word that somebody's lease or session has ended.
+// mayEnd returns how a hold on a server may have ended by itself. It returns an empty Ending if
+// another client must have ended the hold, because the holder's lease or session still exists.
+// mayEnd asks twice, because a server may remove the lock and the session one after the other. The
+// server answered about the lock just now, so mayEnd waits longer than glance and records the
+// delay: on a busy machine a missing answer does not prove that a lease or session has ended.
 func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 	binder, ok := s.looker().(SessionInspector)
 	if !ok || bond == "" || ends == "" {
@@ -115,7 +124,7 @@ func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 	return ""
 }
 
-// ask reads whose the lock is on a service's server, as [World.readKeys] does.
+// ask reads the lock's holders on a service's server, with the contract of [World.readKeys].
 func (s *server) ask(l LockInspector) (keys []faults.Key, took time.Duration, err error) {
 	w := s.world
 	ctx, cancel := w.inspectContext()
@@ -140,8 +149,9 @@ func (s *server) ask(l LockInspector) (keys []faults.Key, took time.Duration, er
 	return []faults.Key{held(seen.Holders, s.Clock.Rate(), asked.Sub(w.began))}, took + slack, nil
 }
 
-// recognise tells the ledger whose a word is that begins with a client's name and much that is random, as strategies' Env.Owner does: where a connection's
-// messages aren't told apart, nobody has seen who sent it.
+// recognise attributes a word to a client if it begins with the client's name and a long random
+// part, as the strategies' Env.Owner values do. On a connection whose bytes are not parsed, no
+// message shows the sender.
 func (w *World) recognise(word string) {
 	for name := range w.clients {
 		if rest, ok := strings.CutPrefix(word, name+"-"); ok && len(rest) >= 16 && w.ledger.Unknown(word) {
@@ -150,8 +160,8 @@ func (w *World) recognise(word string) {
 	}
 }
 
-// agreed is what was last heard of a cluster: how the lock stands, and which version that is of. blind says that somebody was answered since when
-// the member that was asked knew nothing.
+// agreed is the last known state of a cluster's lock and the version of that state. blind reports
+// that a client was answered later, when the member that was asked couldn't tell the state.
 type agreed struct {
 	keys    []faults.Key
 	ends    Ending
@@ -160,8 +170,9 @@ type agreed struct {
 	blind   bool
 }
 
-// together returns all members of a cluster that answer, that one first, for the lock is as the cluster has it, and tells of those that didn't answer when
-// it came to be as it is.
+// together returns all members of a cluster that answer, first at the beginning: the lock's state
+// is the cluster's. It also records the current state for members that did not answer when that
+// state began.
 func (w *World) together(first *server) (list []*server) {
 	for _, member := range w.servers {
 		switch {
@@ -179,7 +190,8 @@ func (w *World) together(first *server) (list []*server) {
 	return list
 }
 
-// held returns holders as the lock's key: of several, until the first has it no longer.
+// held returns holders as the lock's key. With several holders, the key expires with the first
+// hold.
 func held(holders []Holder, rate float64, asked time.Duration) (key faults.Key) {
 	var left time.Duration
 	for _, h := range holders {
@@ -203,12 +215,14 @@ func held(holders []Holder, rate float64, asked time.Duration) (key faults.Key) 
 	return key
 }
 
-// notice records how the lock stands on a service's server, where many requests may be under way: the last that was answered, nil
-// if none was, or any that was not. It returns what the answered one did.
+// notice records the state of the lock on a service's server, where many requests may be in
+// progress. answered is the request that was answered last, nil if none was. notice returns the
+// effect of that request.
 //
-// Whose doing a change was is read off it. Who has the lock now has taken it. Who has it no more has given it back, if anything of his
-// is under way; else it has ended by itself, if it can and what he had it with has; else somebody has taken it away, who is known
-// if nobody else has anything under way.
+// The cause of a change is derived from the change. The new holder has acquired the lock. The
+// previous holder has released it if a request of that client is in progress. Otherwise the hold
+// has ended by itself, if it can and the holder's lease or session is gone. Otherwise another
+// client has ended it; that client is known if no other client has a request in progress.
 func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	if w.record == nil || s.looker() == nil || !s.Answers() {
 		return ""
@@ -228,7 +242,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		group, ends, bond = w.together(s), w.cluster.ends, w.cluster.bond
 		w.cluster = agreed{keys: keys, ends: s.ends, bond: s.bond, version: w.cluster.version}
 	}
-	if blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // who did that may have heard of it before anybody looked
+	if blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // the holder may have received the answer before the world looked
 		for _, member := range group {
 			w.stands(member, w.ledger.Somebody(member.Node.Name, member.Name, keys), keys, took)
 		}
@@ -246,7 +260,8 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	if len(busy) == 1 {
 		sole = busy[0]
 	}
-	// doer is when the request set out by which a client did something; 0 if it is one of several.
+	// doer returns when the client sent the request that made the change; 0 if several requests
+	// qualify.
 	doer := func(client string) (sent time.Duration) {
 		if answered != nil && client == by {
 			return w.at(answered.request.SetOut)
@@ -282,7 +297,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		switch {
 		case ends != "":
 			change(free, slack, checker.Cause(ends), "")
-		case blind: // he was answered meanwhile, or may have been
+		case blind: // the previous holder was answered meanwhile, or may have been
 			change(free, slack, checker.ByCommand, was)
 		}
 	}
@@ -293,8 +308,9 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	return did
 }
 
-// credit notes what a client's request did that was not answered yet, or whose answer was not seen yet; false if that was the one that was answered just now, or
-// nobody knows of any.
+// credit records the effect of a client's request that is not answered yet, or whose answer was not
+// seen yet. It returns false for the client of the request that was answered just now, and if no
+// request is known.
 func (w *World) credit(s *server, client string, did faults.Effect, answered *message) (noted bool) {
 	if did == "" || client == "" || answered != nil && answered.conn.wire.client == client {
 		return false
@@ -307,7 +323,8 @@ func (w *World) credit(s *server, client string, did faults.Effect, answered *me
 	return noted
 }
 
-// writes returns the oldest request that the server has and that may change the lock, one that its client hasn't given up if there is any; nil if none may.
+// writes returns the oldest request on the connection that the server has and that may change the
+// lock. It prefers requests that the client hasn't given up, and returns nil if there is none.
 func (c *conn) writes() (m *message) {
 	for _, one := range c.asked {
 		given := slices.Contains(c.given, one.Number)
@@ -321,13 +338,15 @@ func (c *conn) writes() (m *message) {
 	return m
 }
 
-// elsewhere reports whether what may change only these keys doesn't change whose the lock is; not if it isn't known which.
+// elsewhere reports whether a request that may change only these key ranges can't change the lock's
+// holder. It returns false if the ranges are unknown.
 func (w *World) elsewhere(within []proxy.KeyRange) bool {
 	lock := w.cfg.Lock
 	return within != nil && lock.Query != "" && !proxy.Below(strings.ReplaceAll(lock.Query, "$1", lock.Keys[0])).Meeting(within)
 }
 
-// busy returns the clients that have a request under way with a server which may change the lock, as far as messages are told apart, and the one that had.
+// busy returns the clients with a request in progress that may change the lock on a server, and the
+// given client. Connections whose bytes are not parsed are missing.
 func (w *World) busy(s *server, had string) (names []string) {
 	if had != "" {
 		names = append(names, had)
@@ -339,7 +358,8 @@ func (w *World) busy(s *server, had string) (names []string) {
 	return slices.Compact(names)
 }
 
-// underWay are the connections, in any order, on which something is asked that may change the lock on a server: with a cluster any member may have been asked.
+// underWay iterates, in any order, over the connections with a request in progress that may change
+// the lock on a server. In a cluster, requests to every member count.
 func (w *World) underWay(s *server) iter.Seq[*conn] {
 	return func(yield func(*conn) bool) {
 		for _, wire := range w.links {
@@ -352,7 +372,8 @@ func (w *World) underWay(s *server) iter.Seq[*conn] {
 	}
 }
 
-// introduce tells the ledger what clients said of themselves when their connections began: whoever has one still may have the lock by it.
+// introduce attributes to each client the values that it sent at the beginning of its connections.
+// A client with an open connection may hold the lock by such a value.
 func (w *World) introduce() {
 	for _, on := range slices.SortedFunc(maps.Keys(w.links), func(a, b link) int {
 		return cmp.Or(strings.Compare(a.client, b.client), strings.Compare(a.node, b.node), strings.Compare(a.server, b.server))
@@ -363,10 +384,11 @@ func (w *World) introduce() {
 	}
 }
 
-// looksInLease is how often in a lease servers of a service are asked whose the lock is though nobody was answered: sessions end.
+// looksInLease is how often per lease the servers of a service are asked for the lock's holder
+// without a request, because sessions end by themselves.
 const looksInLease = 50
 
-// keepLooking has the servers asked again and again that are nobody's followers.
+// keepLooking inspects each server that is not a replica, and plans its own next call.
 func (w *World) keepLooking() {
 	if w.record == nil || !slices.ContainsFunc(w.servers, func(s *server) bool { return s.looker() != nil }) {
 		return

@@ -54,7 +54,7 @@ func (c *counted) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	return says, n, err
 }
 
-// Request has a command be the protocol's own affair, and another one give up the one before.
+// Request makes one command a Quiet message, and another one give up the previous request.
 func (c *counted) Request(b []byte) (asks proxy.Request, n int, err error) {
 	if asks, n, err = c.RESP.Request(b); n > 0 {
 		c.asked++
@@ -83,7 +83,7 @@ func (c *council) Start(ctx context.Context, spec real.ServerSpec) (real.Server,
 	return &member{s.(real.ManagedServer), c, spec.Node}, nil
 }
 
-// says has members say something from now on, a word for each of n1 to n3.
+// says sets the answers of members from now on, a word for each of n1 to n3.
 func (c *council) says(what ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,8 @@ func (m *member) Bound(ctx context.Context, bond string) (bool, error) {
 	}
 }
 
-// What is a protocol's own affair passes unseen, whatever stands beside it, and who has given a request up waits for none.
+// TestQuietMessages checks that Quiet messages pass unseen, whatever is next to them, and that a
+// client that has given up a request waits for no answer.
 func TestQuietMessages(t *testing.T) {
 	t.Parallel()
 	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
@@ -179,7 +180,8 @@ func TestQuietMessages(t *testing.T) {
 	s.want("", checker.Dropped)
 }
 
-// A cluster's lock is as the member has it that knows most, and nobody knows whose it is that it became while nobody could be asked.
+// TestClustersLocks checks that a cluster's lock is as the member with the newest state reports it,
+// and that a change during which no member could be asked is credited to no client.
 func TestClustersLocks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -262,7 +264,7 @@ func TestLeaseThatLasts(t *testing.T) {
 	}
 }
 
-// alone returns a council of one, who says that nobody has the lock, and its stage.
+// alone returns a council of one member, which reports that the lock is free, and its stage.
 func alone(t *testing.T) (*council, *stage) {
 	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
 	c.says("1")
@@ -347,7 +349,8 @@ func (s *stage) asked(client, request string) (n int) {
 	return n
 }
 
-// The answer that says that the lock is had is that of a request which may have taken it.
+// TestAnswersThatTook checks that an answer that reports the lock as acquired is credited to a
+// request that may have acquired it.
 func TestAnswersThatTook(t *testing.T) {
 	t.Parallel()
 	c, s := alone(t)
@@ -366,7 +369,8 @@ func TestAnswersThatTook(t *testing.T) {
 	}
 }
 
-// A lock that says how servers are asked whose it is runs on servers that can be asked.
+// TestQueriesNeedServersThatCanBeAsked checks that a lock with a Query runs only on servers that
+// can be asked.
 func TestQueriesNeedServersThatCanBeAsked(t *testing.T) {
 	t.Parallel()
 	_, err := real.New(t.Context(), real.Config{

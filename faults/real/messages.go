@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// conn is a connection of a client to a server, seen from the gate.
+// conn is a connection of a client to a server, as the gate sees it.
 type conn struct {
 	wire     *wire
 	server   *server
@@ -21,24 +21,24 @@ type conn struct {
 	requests stream
 	replies  stream
 
-	awaited    *message   // the request that the server has
-	next       *message   // the request that is let in when that is answered
-	asked      []*message // of a [Service]: all that it has, oldest first
-	given      []int      // the numbers of requests that the client has given up, and the server may have nevertheless
-	unanswered int        // requests whose reply the client doesn't have, and waits for
+	awaited    *message   // the request that the server is executing
+	next       *message   // the next request, forwarded after the answer
+	asked      []*message // with a [Service]: all requests that the server has, oldest first
+	given      []int      // numbers of the requests that the client has given up and the server may still have
+	unanswered int        // number of requests whose reply the client waits for
 	more       bool       // the last request was sent together with others
-	names      []string   // what its beginning said of the client
-	closing    *timer     // that the link's timeout has set
+	names      []string   // values that the beginning of the connection sent
+	closing    *timer     // set by the link's timeout
 	gone       bool
 }
 
 // stream is one direction of a connection.
 type stream struct {
 	topology.Lane
-	coming []*message // what set out and has not arrived
+	coming []*message // messages that were sent and have not arrived
 }
 
-// stream returns the stream that a message travels on.
+// stream returns the stream of a message.
 func (c *conn) stream(p *proxy.Message) *stream {
 	if p.Request {
 		return &c.requests
@@ -46,40 +46,41 @@ func (c *conn) stream(p *proxy.Message) *stream {
 	return &c.replies
 }
 
-// message is a request, reply or push on its way.
+// message is a request, reply or push in transit.
 type message struct {
 	*proxy.Message
 	conn    *conn
 	way     faults.Way
-	words   []string      // of the request, or of the one that a reply answers
-	command string        // its name
-	text    string        // it in full, with owner values by short names
-	did     faults.Effect // what that did with the lock
-	entered time.Time     // of a request: when the server was let have it
-	replies int           // of a request: how many there are yet to come
-	feeders []*message    // of one that waits: what the server was let have since
-	fed     bool          // of a request: what it gave to one that waited is told
-	opens   bool          // of a request or its reply: it belongs to a connection's beginning or end
-	idle    bool          // of both: it can't have changed whose the lock is
-	settles int           // of a reply: after how many requests the client doesn't wait any more
-	request *message      // of a reply of a service's server: what it answers
+	words   []string      // of the request, or of the request that a reply answers
+	command string        // name of the command
+	text    string        // the whole command, with short names for owner values
+	did     faults.Effect // the command's effect on the lock
+	entered time.Time     // of a request: when it was forwarded to the server
+	replies int           // of a request: how many replies are still to come
+	feeders []*message    // of a waiting request: requests that were forwarded to the server since
+	fed     bool          // of a request: its push to a waiting request is recorded
+	opens   bool          // of a request or its reply: it belongs to the beginning or end of a connection
+	idle    bool          // of a request or its reply: it can't have changed the lock's holder
+	settles int           // of a reply: number of requests that the client stops waiting for
+	request *message      // of a reply of a service's server: the request that it answers
 }
 
-// unsolicited is the way of what a [Service]'s server says without having been asked, and of what is its protocol's own affair. No order is about that.
+// unsolicited is the way of messages that a [Service]'s server sends without a request, and of
+// messages of the protocol itself. No gate order matches them.
 const unsolicited faults.Way = ""
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
 func (m *message) process() *process { return m.conn.wire.process() }
 
-// linkTap is what sees the messages of a link. They come on the goroutines that carry
-// them, who take turns; in a world that has closed they go nowhere.
+// linkTap receives the messages of a link. The goroutines that carry the messages call it one at a
+// time. In a closed world all messages are discarded.
 type linkTap struct {
 	world *World
 	wire  *wire
 }
 
-// Lock waits for a turn: until Run is called, if need be.
+// Lock waits for the world's lock, if necessary until Run is called.
 func (t linkTap) Lock() { t.world.mu.take() }
 
 func (t linkTap) Unlock() { t.world.moved() }
@@ -90,9 +91,8 @@ func (t linkTap) Opened(c *proxy.Conn) {
 	}
 }
 
-// Sent takes note of a message that its sender has written: the server is done
-// with a request when it has written the answer, however long that takes to
-// arrive.
+// Sent records a message that its sender has written. The server has finished a request when it has
+// written the answer, however long that answer takes to arrive.
 func (t linkTap) Sent(p *proxy.Message) {
 	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
 		m := t.world.written(c, p)
@@ -100,8 +100,8 @@ func (t linkTap) Sent(p *proxy.Message) {
 	}
 }
 
-// Between lets the script take its next step if it has waited for a request to
-// set out: what it does then befalls that request.
+// Between lets the script take its next step if the script has waited for a request to be sent: the
+// step then affects that request.
 func (t linkTap) Between() {
 	if w := t.world; w.until != nil && w.until() {
 		w.moved()
@@ -109,8 +109,7 @@ func (t linkTap) Between() {
 	}
 }
 
-// Arrived decides on a message. One whose connection was reset meanwhile has
-// nobody to take it.
+// Arrived decides on a message. A message whose connection was reset meanwhile is ignored.
 func (t linkTap) Arrived(p *proxy.Message) {
 	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
 		on := c.stream(p)
@@ -126,7 +125,7 @@ func (t linkTap) Closed(c *proxy.Conn) {
 	}
 }
 
-// written makes a message of what its sender has written.
+// written returns the message for bytes that a sender has written.
 func (w *World) written(c *conn, p *proxy.Message) *message {
 	m := &message{Message: p, conn: c}
 	c.forsake(p)
@@ -155,13 +154,13 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 	return m
 }
 
-// asks makes a request of the message.
+// asks fills in the message as a request.
 func (m *message) asks() {
 	m.way, m.words, m.command, m.opens, m.idle = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens, m.Reads || m.conn.wire.world.elsewhere(m.Within)
 	m.replies = answers(m.Words)
 }
 
-// reply makes a message the reply to the request that it answers; false if there is none.
+// reply fills in a message as the reply to its request. It returns false if no request matches.
 func (c *conn) reply(m *message) bool {
 	at := slices.IndexFunc(c.asked, func(request *message) bool { return request.Number == m.Answers })
 	if at < 0 {
@@ -171,17 +170,17 @@ func (c *conn) reply(m *message) bool {
 	m.words, m.command, m.text, m.opens, m.idle, m.settles, m.request, m.did = request.words, request.command, request.text, request.opens, request.idle, 1, request, request.did
 	if !m.Overtakes {
 		m.settles = at + 1
-		c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more
+		c.asked = slices.Delete(c.asked, 0, at+1) // earlier requests get no reply any more
 		return true
 	}
 	c.asked = slices.Delete(c.asked, at, at+1)
-	old := func(number int) bool { return number < request.Number } // given up, and by now the server has done it, or never will
+	old := func(number int) bool { return number < request.Number } // given up, and the server has executed it by now or never will
 	c.asked = slices.DeleteFunc(c.asked, func(m *message) bool { return old(m.Number) && slices.Contains(c.given, m.Number) })
 	c.given = slices.DeleteFunc(c.given, old)
 	return true
 }
 
-// forsake takes note of requests that get no answer any more, or none that anybody waits for.
+// forsake records requests that get no answer any more, or none that the client waits for.
 func (c *conn) forsake(p *proxy.Message) {
 	c.unanswered = max(0, c.unanswered-len(p.GivesUp))
 	if p.Request {
@@ -191,7 +190,7 @@ func (c *conn) forsake(p *proxy.Message) {
 	c.asked = slices.DeleteFunc(c.asked, func(m *message) bool { return slices.Contains(p.GivesUp, m.Number) })
 }
 
-// waited returns how many requests the server has that the client hasn't given up.
+// waited returns the number of requests that the server has and that the client hasn't given up.
 func (c *conn) waited() (n int) {
 	for _, m := range c.asked {
 		if !slices.Contains(c.given, m.Number) {
@@ -201,7 +200,7 @@ func (c *conn) waited() (n int) {
 	return n
 }
 
-// answers returns how many replies a request gets.
+// answers returns the number of replies to a request.
 func answers(words []string) int {
 	switch strings.ToUpper(words[0]) {
 	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
@@ -210,7 +209,7 @@ func answers(words []string) int {
 	return 1
 }
 
-// The following implement [topology.Message].
+// The following methods implement [topology.Message].
 
 func (m *message) Owner() *topology.Client { return m.process().Client }
 
@@ -243,7 +242,7 @@ func (m *message) Said() (command, reply string, sent time.Duration) {
 	return command, reply, sent
 }
 
-// asked returns a request as histories have it.
+// asked returns a request in the form that histories show.
 func (m *message) asked() string {
 	w, client := m.conn.wire.world, m.conn.wire.client
 	switch {
@@ -261,7 +260,7 @@ func (m *message) asked() string {
 	return joined(m.Parts, w.ledger.Statement)
 }
 
-// joined returns parts as histories have them.
+// joined returns parts in the form that histories show.
 func joined(parts []proxy.Part, print func(text string, values []string) string) string {
 	var list []string
 	for _, p := range parts {
@@ -285,12 +284,12 @@ func (m *message) Break() {
 
 func (m *message) Later(by time.Duration, do func()) { m.conn.wire.world.plan(m.Arrived.Add(by), do) }
 
-func (m *message) Free() {} // the proxy shows the next one
+func (m *message) Free() {} // the proxy shows the next message
 
-// Enter lets a message in, unless the server behind the door is stopped or has
-// another request in hand. The requests of a pipeline are let in one by one, as
-// the server executes them: what it would do between two of them can be told
-// apart, and one behind a WAIT keeps nobody else waiting.
+// Enter forwards a message, unless the server is stopped or executes another request. The requests
+// of a pipeline are forwarded one at a time, in the order in which the server executes them: the
+// world can then observe the state between two of them, and a request after a WAIT delays no other
+// client.
 func (m *message) Enter() {
 	c, s, w := m.conn, m.conn.server, m.conn.wire.world
 	switch {
@@ -307,7 +306,7 @@ func (m *message) Enter() {
 	}
 }
 
-// open lets in what waits at a server's door, as far as it goes.
+// open forwards the requests that wait for a server, as far as possible.
 func (w *World) open(s *server) {
 	for len(s.door) > 0 && !s.Paused && s.busy == nil {
 		m := s.door[0]
@@ -318,7 +317,7 @@ func (w *World) open(s *server) {
 	}
 }
 
-// receive hands a reply or push to the client.
+// receive forwards a reply or push to the client.
 func (w *World) receive(m *message) {
 	c := m.conn
 	if m.way == faults.After {
@@ -330,8 +329,8 @@ func (w *World) receive(m *message) {
 	m.Forward()
 }
 
-// hand lets the server of a service have a request, which it takes when it gets to it. Nobody looks at what it does there, so
-// it keeps nobody waiting.
+// hand forwards a request to the server of a service, which executes it at any later time. The
+// world doesn't observe the execution, so a request delays no other request.
 func (w *World) hand(m *message) {
 	m.text = m.asked()
 	w.tellOf(m)
@@ -341,7 +340,7 @@ func (w *World) hand(m *message) {
 	m.Forward()
 }
 
-// tellOf records that the server is let have a request.
+// tellOf records that a request is forwarded to the server.
 func (w *World) tellOf(m *message) {
 	c := m.conn
 	w.emit(checker.Event{
@@ -349,8 +348,8 @@ func (w *World) tellOf(m *message) {
 	})
 }
 
-// execute lets the server have a request. One that doesn't block its client
-// has the server to itself, so that what changes is its doing.
+// execute forwards a request to the server. A request that doesn't block its client is the only one
+// on the server, so every change is its effect.
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	w.settle(s)
@@ -366,7 +365,7 @@ func (w *World) execute(m *message) {
 	m.Forward()
 }
 
-// blocks reports whether a request may be answered only after others.
+// blocks reports whether a request may be answered after later requests of other clients.
 func blocks(words []string) bool {
 	switch strings.ToUpper(words[0]) {
 	case "WAIT", "WAITAOF", "BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
@@ -377,12 +376,11 @@ func blocks(words []string) bool {
 	return false
 }
 
-// answered takes note of a reply that the server sent, before anything is
-// decided about its way back.
+// answered handles a reply that the server sent, before any decision about the reply's way back.
 func (w *World) answered(m *message) {
 	c := m.conn
 	switch {
-	case w.cfg.Service != nil: // reply has done the rest
+	case w.cfg.Service != nil: // reply has handled the rest
 		m.did = cmp.Or(w.notice(c.server, m), m.did)
 		return
 	case c.awaited == nil:
@@ -400,15 +398,14 @@ func (w *World) answered(m *message) {
 	w.finished(request)
 }
 
-// awaited notes how long a server was waited for to answer a request.
+// awaited records how long a server took to answer a request.
 func (w *World) awaited(request *message, until time.Time) {
 	if s := request.conn.server; !blocks(request.words) && !s.wasPaused(request.entered) {
 		w.note(s.Name, s.Name+" to answer", until.Sub(request.entered)-s.trip())
 	}
 }
 
-// did records how a request that was answered changed the lock's keys, and returns
-// what it did by that.
+// did records how an answered request changed the lock's keys, and returns its effect.
 func (w *World) did(s *server, request *message, reply []byte) faults.Effect {
 	if blocks(request.words) {
 		if did, took := w.served(s, request, reply); took {
@@ -421,12 +418,12 @@ func (w *World) did(s *server, request *message, reply []byte) faults.Effect {
 	if faults.LeavesKeys(request.command) || s.busy != nil && s.busy != request {
 		return ""
 	}
-	// What it gave to somebody who waited may have been told before.
+	// The effect of a push to a waiting request may have been recorded before.
 	return cmp.Or(w.observe(s, checker.ByCommand, request.conn.wire.client, request.words), request.did)
 }
 
-// finished lets the next request have the server that had this one: the rest of
-// a pipeline comes first.
+// finished forwards the next request to the server after a request was answered: first the rest of
+// the same pipeline, then the waiting requests.
 func (w *World) finished(request *message) {
 	c, s := request.conn, request.conn.server
 	if s.busy == request {

@@ -79,7 +79,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// Sentinels do what they do; the world leads clients to nobody, and tells.
+// TestFailoverBySentinels checks that the world leaves a failover to the sentinels, redirects no
+// client, and records the failover.
 func TestFailoverBySentinels(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{Replicas: 1, Sentinels: 3}, "client")
@@ -106,7 +107,7 @@ func TestFailoverBySentinels(t *testing.T) {
 		n1/1 A1 for 30s by failover`, checker.State)
 }
 
-// primary returns whom a sentinel names as the primary.
+// primary returns the primary's address that a sentinel reports.
 func primary(t *testing.T, home real.Home, sentinel string) string {
 	t.Helper()
 	o := rediscli.Options(sentinel)
@@ -364,8 +365,8 @@ func (s slowServer) Kill() error {
 	return s.ManagedServer.Kill()
 }
 
-// What was on its way to a replica arrives while a primary is killed, for which that may take as long as it likes: where a script tells by how much a replica is
-// behind, that is lateness.
+// TestLateKill checks that bytes in transit to a replica arrive while its primary is killed,
+// however long that takes. If a script sets the replication lag, that time is lateness.
 func TestLateKill(t *testing.T) {
 	t.Parallel()
 	const by = 300 * time.Millisecond

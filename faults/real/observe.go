@@ -14,15 +14,15 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// slack is the granularity of expiry dates: Redis counts in milliseconds, and
-// what is left of a lease is rounded down.
+// slack is the granularity of expiry times: Redis counts in milliseconds, and rounds down the rest
+// of a lease.
 const slack = 3 * time.Millisecond
 
-// patience is how long the world waits for a server to answer itself.
+// patience is how long the world waits for a server to answer the world's own requests.
 const patience = 10 * time.Second
 
-// readKeys reads the lock's keys as they stand, all at one moment, with their expiry
-// on the true clock: not later than it is, and earlier by less than took.
+// readKeys reads the lock's keys, all at one moment. Their expiry times, on the true clock, are not
+// later than the real ones, and earlier by less than took.
 func (w *World) readKeys(s *server) (keys []faults.Key, took time.Duration, err error) {
 	if l := s.looker(); l != nil {
 		return s.ask(l)
@@ -41,13 +41,13 @@ func (w *World) readKeys(s *server) (keys []faults.Key, took time.Duration, err 
 		_, err = tx.Exec(ctx)
 		switch {
 		case redis.HasErrorPrefix(err, "LOADING"):
-			time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
+			time.Sleep(time.Millisecond) // until a replica has loaded its primary's data
 			continue
 		case answered(err) && s.closer == unasked && slices.ContainsFunc(found, (*sighting).other):
 			s.closer = asks
 			continue
 		case redis.HasErrorPrefix(err, "EXECABORT") && s.closer == asks:
-			s.closer = mayNot // one that refuses a command refuses all of them
+			s.closer = mayNot // a transaction with a refused command is refused as a whole
 			continue
 		}
 		break
@@ -73,31 +73,32 @@ func answered(err error) bool {
 	return errors.Is(err, redis.Nil) || errors.As(err, &refused)
 }
 
-// otherType is the type of a key that holds none of those that are asked for: a stream,
-// or what may not be asked. It is nobody's.
+// otherType is the type of a key that holds none of the requested types, such as a stream. A type
+// that the user may not read counts, too. Such a key has no owner.
 const otherType = "other"
 
-// Whether a server is asked what keys hold that are neither strings nor hashes: from when
-// there is one, unless it doesn't let its user ask.
+// Whether a server is asked for keys that are neither strings nor hashes: after the first such key,
+// unless the server doesn't permit it.
 const (
 	unasked = iota
 	asks
 	mayNot
 )
 
-// A sighting is what was asked about a key; what doesn't fit its type is refused.
+// A sighting holds the replies to all reads of one key. The server refuses the reads that don't fit
+// the key's type.
 type sighting struct {
 	text   *redis.StringCmd
 	fields *redis.MapStringStringCmd
 	left   *redis.DurationCmd
 
-	// Nil unless more was asked.
+	// Nil unless more types were asked for.
 	list    *redis.StringSliceCmd
 	members *redis.StringSliceCmd
 	scores  *redis.ZSliceCmd
 }
 
-// sight asks about a key, and closer about more types.
+// sight asks about a key and, if closer is set, about more types.
 func sight(ctx context.Context, ask redis.Pipeliner, name string, closer bool) *sighting {
 	s := &sighting{text: ask.Get(ctx, name), fields: ask.HGetAll(ctx, name), left: ask.PTTL(ctx, name)}
 	if closer {
@@ -132,7 +133,7 @@ func (s *sighting) key() faults.Key {
 	return faults.Key{Type: otherType}
 }
 
-// find notes how the lock's keys stand on a server before anything is recorded.
+// find reads the lock's keys on a server before anything is recorded.
 func (w *World) find(s *server) error {
 	if !s.hasInspector() || !s.Answers() {
 		return nil
@@ -142,7 +143,7 @@ func (w *World) find(s *server) error {
 	look := func() (bool, error) {
 		var err error
 		if keys, took, err = w.readKeys(s); errors.Is(err, ErrNotNow) || err != nil && IsCluster(w.cfg.Service) && !errors.Is(err, ErrQuery) {
-			return false, nil // its member has to be connected first
+			return false, nil // the inspector has to connect first
 		}
 		return true, err
 	}
@@ -155,8 +156,8 @@ func (w *World) find(s *server) error {
 	return nil
 }
 
-// observe records how the lock's keys changed on a server, plans the moment
-// at which the next of them will expire, and returns what a command did by that.
+// observe records how the lock's keys changed on a server, plans the next expiry, and returns the
+// effect of the command.
 func (w *World) observe(s *server, cause checker.Cause, client string, words []string) (did faults.Effect) {
 	if w.record == nil || !s.hasInspector() || !s.Answers() {
 		return ""
@@ -180,7 +181,8 @@ func (w *World) saw(s *server, keys []faults.Key, took time.Duration, cause chec
 	return w.changed(s, keys, took, cause, client, words, 0)
 }
 
-// overdue records that a lease had run out before the keys became these, though nobody had looked yet.
+// overdue records that a lease expired before the keys changed to the given ones, if the expiry
+// isn't recorded yet.
 func (w *World) overdue(s *server, keys []faults.Key) {
 	if left, over := faults.Without(s.keys, w.Now()); over && !faults.SameKeys(keys, s.keys) {
 		w.changed(s, left, slack, s.ending(), "", nil, 0)
@@ -199,8 +201,7 @@ func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause 
 	return did
 }
 
-// stands records a change of the lock's keys, and plans the moment at which the next
-// of them will expire.
+// stands records a change of the lock's keys, and plans the next expiry.
 func (w *World) stands(s *server, event checker.Event, keys []faults.Key, took time.Duration) {
 	w.emit(event)
 	s.keys, s.took, s.moved = keys, took, event.Cause == checker.ByClock
@@ -217,7 +218,7 @@ func (w *World) planExpiry(s *server, keys []faults.Key) {
 	}
 }
 
-// ending is why a key ends whose time has come.
+// ending returns the cause of a key's expiry.
 func (s *server) ending() checker.Cause {
 	if s.moved || s.Clock.Rate() != 1 {
 		return checker.ByClock
@@ -225,8 +226,8 @@ func (s *server) ending() checker.Cause {
 	return checker.ByExpiry
 }
 
-// expire records that a key of the lock is gone. If it isn't gone yet, because its
-// date was rounded, it looks again then.
+// expire records that a key of the lock has expired. If the key still exists, because its expiry
+// time was rounded, expire plans another look.
 func (w *World) expire(s *server) {
 	s.expiry = nil
 	if !s.Answers() {
@@ -249,8 +250,8 @@ func (w *World) expire(s *server) {
 	w.saw(s, keys, took, s.ending(), "", nil)
 }
 
-// settle records that a key of the lock is gone before something else happens on
-// the server that would be taken for the reason.
+// settle records a due expiry of the lock's key before anything else happens on the server that
+// would be taken for the cause.
 func (w *World) settle(s *server) {
 	if s.expiry != nil && !s.expiry.dead && w.Now() >= faults.Expiry(s.keys) {
 		s.expiry.dead = true

@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// ending lets a server's keys end when it has answered once.
+// ending makes a server's keys expire after its first answer.
 type ending struct {
 	server *miniredis.Miniredis
 	asked  int
@@ -31,8 +31,8 @@ func (e *ending) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// What a key holds and when it ends is read at one moment, of whatever type it is: one
-// that ends while it is read is there with all it holds, or gone.
+// TestKeysThatEndWhileTheyAreRead checks that a key's content and expiry are read at one moment,
+// for all types: a key that expires meanwhile is complete or absent.
 func TestKeysThatEndWhileTheyAreRead(t *testing.T) {
 	for _, c := range []struct {
 		kind string

@@ -10,36 +10,35 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// A Replica is a [Server] that can follow another. Its methods block until the server has answered, or
-// until ctx is done.
+// A Replica is a [Server] that can follow another server. Its methods block until the server has
+// answered, or until ctx is done.
 type Replica interface {
-	// Follow has it follow whoever answers at the address from now on, and connect there at once. It gives up what
-	// it has and that one hasn't.
+	// Follow makes the server follow the server at the address from now on, and connect to it at
+	// once. Data that the new leader lacks is lost.
 	Follow(ctx context.Context, addr string) error
-	// Promote has it follow nobody any more, and returns when it takes writes.
+	// Promote makes the server a primary, and returns when it accepts writes.
 	Promote(ctx context.Context) error
-	// Progress asks it how far it is.
+	// Progress returns how far the server's replication is.
 	Progress(ctx context.Context) (Progress, error)
 }
 
-// Progress is how far a server is with what it replicates.
+// Progress is the state of a server's replication.
 type Progress struct {
-	// Has is how much of what has been written it has, as a primary or a replica: numbers of servers that follow
-	// one another can be compared.
+	// Has is the amount of written data that the server has, as a primary or a replica. The values
+	// of servers that follow one another are comparable.
 	Has int64
-	// Linked says that it has a link to its primary, and nothing to take over before it follows.
+	// Linked reports that the server has a link to its primary, and has loaded the primary's data.
 	Linked bool
-	// Persistent says that what it does outlives its process.
+	// Persistent reports that the server's writes survive the end of its process.
 	Persistent bool
 }
 
-// redisReplica is a server of Redis.
+// redisReplica is a Redis server as a [Replica].
 type redisReplica struct{ admin *redis.Client }
 
-// Follow implements [Replica]. One that is told
-// what it was told before does nothing, and one whose connection broke lets up to a
-// second pass before it tries again; so it is told to follow somebody who isn't
-// there first. It keeps what it has meanwhile, and asks only for what it missed.
+// Follow implements [Replica]. A server ignores a command to follow its current leader, and after a
+// broken connection waits up to 1 s before it tries again. Follow therefore first makes it follow a
+// port without a listener. The server keeps its data meanwhile, and requests only what it missed.
 func (r redisReplica) Follow(ctx context.Context, addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -48,9 +47,10 @@ func (r redisReplica) Follow(ctx context.Context, addr string) error {
 	if err := r.operate(ctx, "REPLICAOF", host, "1"); err != nil {
 		return err
 	}
-	// Until it knows that nobody listens there. If it learnt that in one go with
-	// the next order, it would take it for news of the next connection, which has
-	// the same descriptor, and wait five seconds for what there is to read.
+	// PING waits until the server has seen that no process listens there. If the server saw the
+	// refusal in the same event loop iteration as the next command, it would take the refusal for
+	// an event of the next connection, which has the same descriptor, and wait 5 s for bytes to
+	// read.
 	if err := r.operate(ctx, "PING"); err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (r redisReplica) operate(ctx context.Context, words ...any) error {
 	return nil
 }
 
-// Progress implements [Replica]. A replica begins a new file of what it does when it has taken over its
-// primary's data: until that is complete, what it does is lost if it is killed.
+// Progress implements [Replica]. After a replica has loaded its primary's data, it begins a new
+// append-only file: until that file is complete, a kill loses the replica's writes.
 func (r redisReplica) Progress(ctx context.Context) (is Progress, err error) {
 	fields, err := rediscli.Info(ctx, r.admin, "replication")
 	if err != nil {
@@ -82,14 +82,14 @@ func (r redisReplica) Progress(ctx context.Context) (is Progress, err error) {
 		is.Linked = linked(fields)
 	}
 	if _, err := fmt.Sscan(offset, &is.Has); err != nil {
-		is.Has = -1 // it says nothing of it yet
+		is.Has = -1 // the server doesn't report an offset yet
 	}
 	fields, err = rediscli.Info(ctx, r.admin, "persistence")
 	is.Persistent = fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0"
 	return is, err
 }
 
-// linked reports whether a replica has a link to its primary, and nothing to take over.
+// linked reports whether a replica has a link to its primary and has loaded the primary's data.
 func linked(fields map[string]string) bool {
 	return fields["master_link_status"] == "up" && fields["master_sync_in_progress"] == "0"
 }

@@ -8,35 +8,34 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// liveness is what a server of a node with replicas owes since a moment.
+// liveness is what a server of a node with replicas must do since a given time.
 type liveness struct {
 	since   time.Time
-	answers bool // whoever asks
-	follows bool // a leader, whose stream nothing slows
+	answers bool // the server must answer
+	follows bool // the server must follow its leader, over an undisturbed stream
 }
 
-// suspend lets servers owe nothing: something is about to be done to some.
+// suspend removes all duties of servers, before a fault is applied.
 func (w *World) suspend() {
 	for _, s := range w.servers {
 		s.duty.Store(nil)
 	}
 }
 
-// assign has them owe what they should by now.
+// assign sets the duties of the servers in the current state.
 func (w *World) assign() {
 	now := time.Now()
 	for _, s := range w.servers {
 		d := liveness{since: now, answers: s.Answers()}
-		// Sentinels take their time to tell the others whom to follow.
+		// Sentinels need time to reconfigure the other servers.
 		d.follows = d.answers && s.Leader != nil && s.Leader.Answers() && s.Leader.Stream == topology.Stream{} && w.cfg.Sentinels == 0
 		s.duty.Store(&d)
 	}
 }
 
-// watch asks a server's process again and again how its replication does, and
-// notes when it is late. What a primary is late with, its clients wait for and so
-// does the world; for a replica nobody waits, and what it doesn't have yet when its
-// primary goes is lost.
+// watch polls a server's replication until gone is closed, and records delays. Clients wait for a
+// slow primary, and so does the world. Nothing waits for a slow replica, and the data that it lacks
+// when its primary fails is lost.
 func (s *server) watch(of Replica, gone <-chan struct{}) {
 	w := s.world
 	beat := proc.LagInterval(w.cfg.TTL)
@@ -58,7 +57,7 @@ func (s *server) watch(of Replica, gone <-chan struct{}) {
 		asked = time.Now()
 		is := follows(of, stays)
 		select {
-		case <-gone: // what it said was of its end
+		case <-gone: // the answer was affected by the end of the process
 			return
 		default:
 		}
@@ -83,8 +82,8 @@ func (s *server) watch(of Replica, gone <-chan struct{}) {
 	}
 }
 
-// follows asks a server whether it has a link to its leader and, unless it had that
-// before, all that it had to take over, for good. One that doesn't say doesn't.
+// follows reports whether a server has a link to its leader and, unless it had one before, has
+// persisted the leader's data. A server that doesn't answer counts as not following.
 func follows(of Replica, before bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
-// keeper is a host whose servers somebody else can get at.
+// keeper is a host whose servers a test can access.
 type keeper struct {
 	real.Host
 	mu       sync.Mutex
@@ -33,8 +33,9 @@ func (k *keeper) Start(ctx context.Context, spec real.ServerSpec) (real.Server, 
 	return s, err
 }
 
-// A replica that stands still, or doesn't follow, behind the world's back is late:
-// nobody waits for it, but a failover shows. What the script does to it is not.
+// TestLateReplicas checks that a replica that stops or doesn't follow without a fault of the script
+// counts as late: no client waits for it, but a failover shows it. What the script does to a
+// replica is not lateness.
 func TestLateReplicas(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond
@@ -81,8 +82,8 @@ func TestLateReplicas(t *testing.T) {
 	})
 }
 
-// A server that keeps one request waiting until its client gives up is late, though it
-// answers all else.
+// TestLateForOneWhoGaveUp checks that a server counts as late if it delays one request until the
+// client gives up, even if it answers all others.
 func TestLateForOneWhoGaveUp(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond

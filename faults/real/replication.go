@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// replication reads a Redis server's view of the replication: role, offsets, links.
+// replication returns a Redis server's INFO about replication: role, offsets, links.
 func (s *server) replication() (map[string]string, error) {
 	text, err := s.operate("INFO", "replication")
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *server) replication() (map[string]string, error) {
 	return rediscli.ParseInfo(fmt.Sprint(text)), nil
 }
 
-// replica returns the server as one that can follow others.
+// replica returns the server as a [Replica], or an error if it can't follow others.
 func (s *server) replica() (Replica, error) {
 	if s.admin != nil {
 		return redisReplica{s.admin}, nil
@@ -31,7 +31,8 @@ func (s *server) replica() (Replica, error) {
 	return nil, fmt.Errorf("real: %s: %w: it follows nobody", s.Name, faults.ErrUnsupported)
 }
 
-// replicate has it do something as one of those.
+// replicate calls do with the server as a [Replica], and adds the server and the action to the
+// error.
 func (s *server) replicate(what string, do func(Replica, context.Context) error) error {
 	r, err := s.replica()
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *server) replicate(what string, do func(Replica, context.Context) error)
 	return nil
 }
 
-// progress asks how far it is.
+// progress returns how far the server's replication is.
 func (s *server) progress() (is Progress, err error) {
 	err = s.replicate("asking how far it is", func(r Replica, ctx context.Context) error {
 		is, err = r.Progress(ctx)
@@ -54,8 +55,8 @@ func (s *server) progress() (is Progress, err error) {
 	return is, err
 }
 
-// attach has the link by which a server follows lead to its leader, as that
-// one's stream is. Connections on it are reset.
+// attach points the server's replication link at its leader, with the speed of the server's stream.
+// Existing connections are reset.
 func (s *server) attach() (err error) {
 	leader := s.world.of(s.Leader)
 	if s.link == nil {
@@ -69,7 +70,7 @@ func (s *server) attach() (err error) {
 	return s.reshape()
 }
 
-// reshape has that link as the leader's stream is.
+// reshape applies the leader's stream settings to the replication link.
 func (s *server) reshape() error {
 	was, is := s.shape, s.Leader.Stream
 	s.shape = is
@@ -89,8 +90,9 @@ func (s *server) reshape() error {
 	return errors.Join(errs...)
 }
 
-// join has a server follow its leader if it has one. One whose file told it to would do so when its cron first comes to that:
-// at once, or, if reading its data took a moment, a second later.
+// join makes a server follow its leader, if it has one. A server with the leader in its
+// configuration file would follow it at the next run of its cron: at once or, if loading its data
+// took a moment, 1 s later.
 func (s *server) join() error {
 	if s.Leader == nil {
 		return nil
@@ -101,5 +103,5 @@ func (s *server) join() error {
 	return s.replicate("following "+s.Leader.Name, func(r Replica, ctx context.Context) error { return r.Follow(ctx, s.link.Addr()) })
 }
 
-// of returns the server of the topology's one.
+// of returns the server for a server of the topology.
 func (w *World) of(s *topology.Server) *server { return w.servers[s.ID] }

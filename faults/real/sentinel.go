@@ -12,10 +12,10 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// master is the name under which sentinels know a node's primary.
+// master is the name of the node's primary in sentinels.
 const master = "lockfault"
 
-// startSentinels sets sentinels to watch the only node.
+// startSentinels starts sentinels that monitor the only node.
 func (w *World) startSentinels(ctx context.Context) error {
 	host, ok := w.cfg.Host.(SentinelHost)
 	if !ok {
@@ -32,23 +32,23 @@ func (w *World) startSentinels(ctx context.Context) error {
 	return nil
 }
 
-// How long sentinels may take, in Redis's words their failover-timeout, for each step
-// while they promote a replica, for the step that is left when all follow it, which is
-// to look whether they do, and at other times. It is also how long they bear that a
-// replica follows the link that leads to its primary, and not the primary itself: for
-// ever, as what happens on links is what a script is about.
+// The values of the sentinels' failover-timeout. hasty limits each step while they promote a
+// replica, done the last step, the check that all replicas follow the new primary, and steady
+// applies at other times. The timeout is also how long sentinels tolerate that a replica follows
+// the link to its primary instead of the primary itself: forever, because scripts inject faults
+// into links.
 const (
 	hasty  = time.Second
 	done   = 50 * time.Millisecond
 	steady = 24 * time.Hour
 )
 
-// promotion is how long sentinels may take to agree on a new primary.
+// promotion is the maximum time for sentinels to agree on a new primary.
 const promotion = 60 * time.Second
 
-// awaitPromotion waits until the sentinels have made a replica the primary, have the
-// others follow it, all say so to clients, and none is still at it. Whom the others
-// follow they leave alone from then on.
+// awaitPromotion waits until the sentinels have promoted a replica, the other replicas follow it,
+// all sentinels report it to clients, and none is still in the failover. From then on the sentinels
+// leave the replicas' leaders alone.
 func (w *World) awaitPromotion(among []*topology.Server) (next *topology.Server, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), promotion)
 	defer cancel()
@@ -68,8 +68,9 @@ func (w *World) awaitPromotion(among []*topology.Server) (next *topology.Server,
 			if !w.followed(next, among) {
 				continue
 			}
-			// Only who leads the failover names the new primary before it is done. Others
-			// would begin another one. Who doesn't answer is asked again.
+			// Only the leader of the failover reports the new primary before the failover is done;
+			// with the short timeout, other sentinels would begin another failover. A sentinel that
+			// doesn't answer is asked again.
 			_ = w.each(func(c *redis.SentinelClient) error {
 				got, err := c.GetMasterAddrByName(ctx, master).Result()
 				if err != nil || len(got) != 2 || net.JoinHostPort(got[0], got[1]) != w.of(next).addr {
@@ -86,7 +87,7 @@ func (w *World) awaitPromotion(among []*topology.Server) (next *topology.Server,
 	return nil, fmt.Errorf("the sentinels promoted no replica within %v", promotion)
 }
 
-// followed reports whether those that answer follow the new primary.
+// followed reports whether all replicas that answer follow the new primary.
 func (w *World) followed(next *topology.Server, among []*topology.Server) bool {
 	for _, s := range among {
 		if s == next || !s.Answers() {
@@ -100,8 +101,8 @@ func (w *World) followed(next *topology.Server, among []*topology.Server) bool {
 	return true
 }
 
-// agreed reports whether all sentinels watch that address as the primary's, which they
-// do when they are done with the one before.
+// agreed reports whether all sentinels monitor that address as the primary's, which they do when
+// the failover is done.
 func (w *World) agreed(ctx context.Context, addr string) bool {
 	return w.each(func(c *redis.SentinelClient) error {
 		got, err := c.Master(ctx, master).Result()
@@ -120,7 +121,7 @@ func (w *World) allow(ctx context.Context, timeout time.Duration) error {
 	return w.each(func(c *redis.SentinelClient) error { return allow(ctx, c, timeout) })
 }
 
-// allow sets the failover-timeout of one.
+// allow sets the failover-timeout of one sentinel.
 func allow(ctx context.Context, c *redis.SentinelClient, timeout time.Duration) error {
 	if err := c.Set(ctx, master, "failover-timeout", fmt.Sprint(timeout.Milliseconds())).Err(); err != nil {
 		return fmt.Errorf("set a sentinel's failover-timeout: %w", err)
@@ -128,7 +129,7 @@ func allow(ctx context.Context, c *redis.SentinelClient, timeout time.Duration) 
 	return nil
 }
 
-// each calls do for each sentinel, until one of them fails.
+// each calls do for each sentinel, and returns the first error at once.
 func (w *World) each(do func(*redis.SentinelClient) error) error {
 	for _, sentinel := range w.sentinels {
 		o := rediscli.Options(sentinel)
@@ -143,9 +144,9 @@ func (w *World) each(do func(*redis.SentinelClient) error) error {
 	return nil
 }
 
-// promoted takes note of how long the sentinels took to promote a replica, and for all
-// promotions so far. That is no lateness while it is no more than half a lease, and a
-// tenth of it if it is more: with twice the time as a lease, it is not.
+// promoted adds up the time that the sentinels took for all promotions so far. Up to half a lease
+// in total is no lateness. Beyond that, a tenth of the total counts as lateness, so that a lease of
+// twice that time is long enough.
 func (w *World) promoted(took time.Duration) {
 	w.granted += took
 	w.promotions += took

@@ -15,49 +15,50 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// server is one Redis server.
+// server is one server of the world, managed or not.
 type server struct {
 	*topology.Server
 	world     *World
-	found     Server // as the host has it: one of the next two
+	found     Server // the host's server: process, unmanaged, or a service's
 	process   ManagedServer
 	unmanaged UnmanagedServer
 	admin     *redis.Client // the world's own connection, past the gate
-	addr      string        // where clients' links lead to
-	resumed   time.Time     // when it last was no longer stopped
-	busy      *message      // the request that it has in hand
-	door      []*message    // requests that wait for that, or for its process
-	waiting   []*message    // those it has that may wait until somebody feeds a key of the lock
-	handing   []faults.Key  // the lock's, when one of those got what is told to be there, and was not heard of yet
+	addr      string        // the address that clients' links lead to
+	resumed   time.Time     // end of the last pause
+	busy      *message      // the request that the server is executing
+	door      []*message    // requests that wait for busy, or for the end of a pause
+	waiting   []*message    // executing requests that may wait until a client feeds a key of the lock
+	handing   []faults.Key  // the lock's keys after a recorded push was taken by a request whose answer has not been seen yet
 
 	closer int // unasked, asks or mayNot
 
-	duty atomic.Pointer[liveness] // nil while a fault is being done
-	gone chan struct{}            // closed when nobody watches this process any more
+	duty atomic.Pointer[liveness] // nil while a fault is being applied
+	gone chan struct{}            // closed when the watch of this process ends
 
-	listen string          // the address at which its replication link listens
-	link   *proxy.Link     // that link, if it ever was a replica
-	shape  topology.Stream // what that goes by
+	listen string          // the IP address that the replication link listens on
+	link   *proxy.Link     // the replication link; nil if the server never was a replica
+	shape  topology.Stream // the stream settings of that link
 
-	keys   []faults.Key  // of the lock, when last looked at, with the earliest expiry that they may have
-	took   time.Duration // by how much later that may be
+	keys   []faults.Key  // the lock's keys at the last look, with their earliest possible expiry
+	took   time.Duration // by how much later the expiry may be
 	moved  bool          // the clock was moved since
-	ends   Ending        // of a service's: why the last holder has it no longer if he did nothing
-	bond   string        // and what ends then
+	ends   Ending        // of a service: how the last holder's hold ends by itself
+	bond   string        // the lease or session that ends it
 	expiry *timer
 }
 
-// is takes note of what the host has for a server.
+// is sets the host's server.
 func (s *server) is(found Server) {
 	s.found = found
 	s.process, _ = found.(ManagedServer)
 	s.unmanaged, _ = found.(UnmanagedServer)
 }
 
-// started takes note that a server's process is there.
+// started prepares for a new process of the server: its address, the world's connection, and the
+// watch.
 func (s *server) started() {
 	s.addr = s.found.Addr()
-	s.leave() // the process before this one
+	s.leave() // ends the watch of the previous process
 	if s.world.cfg.Service == nil {
 		login := s.login()
 		o := rediscli.Options(s.addr)
@@ -71,10 +72,10 @@ func (s *server) started() {
 	}
 }
 
-// wasPaused reports whether the server was stopped at any time since then.
+// wasPaused reports whether the server was stopped at any moment since a time.
 func (s *server) wasPaused(since time.Time) bool { return s.Paused || s.resumed.After(since) }
 
-// leave lets go of the server's process.
+// leave ends the watch of the server's process and closes the world's connection.
 func (s *server) leave() {
 	if s.gone != nil {
 		close(s.gone)
@@ -85,7 +86,7 @@ func (s *server) leave() {
 	}
 }
 
-// operate executes a command of an operator, not of a client.
+// operate executes a command of the world, not of a client.
 func (s *server) operate(words ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -96,7 +97,7 @@ func (s *server) operate(words ...any) (any, error) {
 	return value, err
 }
 
-// setClock sets the server's clock, and returns when the server goes by it.
+// setClock sets the server's clock, and returns when the server uses the new time.
 func (s *server) setClock() error {
 	now, rate := time.Now(), s.Clock.Rate()
 	if err := s.process.SetClock(s.Clock.Offset(now), rate); err != nil {
@@ -106,7 +107,7 @@ func (s *server) setClock() error {
 	if ask == nil {
 		return nil
 	}
-	// Valkey 9.1 asks the system for the time only once a millisecond.
+	// Valkey 9.1 reads the system's time only once per millisecond.
 	unsure := slack + time.Duration(float64(time.Since(now))*math.Abs(rate-1))
 	return await("the clock of "+s.Name+" to be set", func() (bool, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -122,7 +123,7 @@ func (s *server) setClock() error {
 	})
 }
 
-// time returns how to ask the server what its clock shows; nil if nobody can.
+// time returns a function that asks the server for its time; nil if the server can't be asked.
 func (s *server) time() func(context.Context) (time.Time, error) {
 	if s.admin != nil {
 		return func(ctx context.Context) (time.Time, error) { return s.admin.Time(ctx).Result() }

@@ -8,24 +8,26 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// A Service is what kind of servers a world has, if not Redis. Each is a node; none has replicas
-// unless it is a [Replicator]. Whose a lock is on them is asked where they are [LockInspector]s. A server may have several requests at
-// a time, of one connection too, which it answers in their order unless the protocol says otherwise.
+// A Service is a kind of server other than Redis. Each server is a node without replicas, unless
+// the service is a [Replicator]. If the servers are [LockInspector]s, the world asks them for the
+// lock's holders. A server may have several requests at a time, even of one connection, and answers
+// them in order unless the protocol specifies another order.
 type Service interface {
-	// Name is the word for it, such as etcd.
+	// Name returns the name of the service, such as etcd.
 	Name() string
-	// Login returns how clients log in, given the world's password.
+	// Login returns the login for clients, given the world's password.
 	Login(password string) Login
-	// Speaks returns what is spoken on clients' links. It says of each answer which request it answers.
+	// Speaks returns the protocol of clients' links. The protocol must report, for each answer, the
+	// request that it answers.
 	Speaks() proxy.Protocol
-	// Commands returns what clients may send, in upper case, as scripts name it.
+	// Commands returns the commands that clients may send, in upper case, as scripts name them.
 	Commands() []string
 }
 
 // A Replicator is a [Service] whose servers can follow one another: they are [Replica]s.
 type Replicator interface {
 	Service
-	// Replicates reports whether they do.
+	// Replicates reports whether the servers can follow one another.
 	Replicates() bool
 }
 
@@ -35,49 +37,54 @@ func Replicates(s Service) bool {
 	return ok && r.Replicates()
 }
 
-// A Clocked is a [Service] whose servers can be started with clocks that can be moved, as far as the machine
-// allows that. One that knows what its clock shows is a [Timekeeper].
+// A Clocked is a [Service] whose servers can be started with movable clocks, if the machine
+// supports that. A server that can report its clock's time is a [Timekeeper].
 type Clocked interface {
 	Service
-	// MovesClocks reports whether they can be set, and whether they can run at another rate.
+	// MovesClocks reports whether the clocks can be set, and whether they can run at another rate.
 	MovesClocks() (set, drift bool)
 }
 
-// A Timekeeper is an [ManagedServer] that is asked what its clock shows, which it may go by only a while after SetClock; others are
-// believed to go by it at once.
+// A Timekeeper is a [ManagedServer] that reports its clock's time, which may follow SetClock with a
+// delay. Other servers are assumed to follow SetClock at once.
 type Timekeeper interface {
 	Time(context.Context) (time.Time, error)
 }
 
-// A Clustered is a [Service] whose nodes are the members of a cluster, which talk to one another, and whose hosts
-// can cut the ways between them: they are [ClusterHost]s.
+// A Clustered is a [Service] whose nodes are the members of a cluster, and whose hosts can cut the
+// connections between them: they are [ClusterHost]s.
 type Clustered interface {
 	Service
-	// Clusters reports whether they can here. It is quick, and starts nothing.
+	// Clusters reports whether the connections can be cut on this machine. It is quick, and starts
+	// nothing.
 	Clusters() bool
 }
 
-// Clusters reports whether the ways between a service's nodes can be cut; nil is Redis, whose can't.
+// Clusters reports whether the connections between a service's nodes can be cut; false for nil,
+// which means Redis.
 func Clusters(s Service) bool {
 	c, ok := s.(Clustered)
 	return ok && c.Clusters()
 }
 
-// IsCluster reports whether a service's nodes talk to one another, here or elsewhere.
+// IsCluster reports whether a service's nodes form a cluster, even if their connections can't be
+// cut here.
 func IsCluster(s Service) bool {
 	_, ok := s.(Clustered)
 	return ok
 }
 
-// A SoloStarter is an [ManagedServer] that answers only as one of a majority, and can be started where there is none.
+// A SoloStarter is a [ManagedServer] that answers only within a majority, and can be started
+// without one.
 type SoloStarter interface {
-	// RestartAlone is Restart, with its data, and returns when the process runs.
+	// RestartAlone acts like Restart with the server's data, but returns as soon as the process
+	// runs.
 	RestartAlone(ctx context.Context) error
 }
 
-// Supports reports whether a fault is possible where servers are a service's and not Redis: what becomes of
-// clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
-// where there are any.
+// Supports reports whether a fault is possible on the servers of a service. Faults of clients,
+// links and nodes are possible, faults of replicas only if the service has replicas, and faults
+// that are Redis commands are not.
 func Supports(s Service, f faults.Fault) bool {
 	switch f := f.(type) {
 	case faults.RestartNode:

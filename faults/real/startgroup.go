@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Starts are a [Host]'s calls that may start something. The zero value has none
-// under way. Safe for concurrent use.
+// Starts tracks a [Host]'s calls that may start a process. The zero value is ready to use. It is
+// safe for concurrent use.
 type Starts struct {
 	mu       sync.Mutex
 	over     bool
@@ -20,9 +20,9 @@ type Starts struct {
 
 var errClosed = errors.New("the host is closed")
 
-// Enter begins such a call. Its context is done when ctx is, at End, or when the
-// call took longer than the limit, with that as the cause; leave ends the call,
-// and must be called. After End there is only an error.
+// Enter begins such a call. The returned context is done when ctx is done, at End, or when the call
+// takes longer than the limit, with that as the cause. leave ends the call; the caller must call
+// it. After End, Enter returns an error.
 func (s *Starts) Enter(ctx context.Context, limit time.Duration) (_ context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Starts) Enter(ctx context.Context, limit time.Duration) (_ context.Cont
 	}, nil
 }
 
-// End ends all calls, and returns when they have left. There will be no more.
+// End cancels all calls, and returns after they have left. Later calls of Enter fail.
 func (s *Starts) End() {
 	s.mu.Lock()
 	s.over = true

@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// startServers starts all servers, those of different nodes at the same time.
+// startServers starts all servers, with different nodes in parallel.
 func (w *World) startServers(ctx context.Context) error {
 	ends := make(chan error, w.cfg.Nodes)
 	for _, n := range w.top.Nodes {
@@ -34,8 +34,8 @@ func (w *World) startServers(ctx context.Context) error {
 	return nil
 }
 
-// first returns the first of joined errors: if several servers can't be
-// started it is for one reason.
+// first returns the first of joined errors: servers that fail together usually fail for the same
+// reason.
 func first(err error) error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
@@ -70,7 +70,7 @@ func (w *World) startNode(ctx context.Context, n *topology.Node) error {
 	return w.inStep(n)
 }
 
-// gateway finds out where a node's servers' links to one another must listen.
+// gateway returns the IP address on which the links between a node's servers must listen.
 func (w *World) gateway(ctx context.Context, n *topology.Node) (string, error) {
 	host, ok := w.cfg.Host.(GatewayHost)
 	if !ok || w.cfg.Replicas == 0 {
@@ -83,7 +83,7 @@ func (w *World) gateway(ctx context.Context, n *topology.Node) (string, error) {
 	return listen, nil
 }
 
-// inStep waits until all replicas of a node have what its primary has, for good.
+// inStep waits until all replicas of a node have persisted all data of its primary.
 func (w *World) inStep(n *topology.Node) error {
 	followers := n.Primary.Followers()
 	if len(followers) == 0 {
@@ -104,8 +104,7 @@ func (w *World) inStep(n *topology.Node) error {
 	})
 }
 
-// await looks again and again until something of the servers' own doing has
-// happened.
+// await polls a condition until it is true or patience has passed.
 func await(what string, happened func() (bool, error)) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		done, err := happened()

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// tail keeps the end of what a process writes on a pipe, and knows at each moment all
-// that was written before: what a program says on standard error is there when its next
-// words on standard output are. Make one with newTail. Safe for concurrent use.
+// tail keeps the end of what a process writes to a pipe. String includes everything written before
+// the call, so a program's standard error is complete when its next output on standard output
+// arrives. Make one with newTail. It is safe for concurrent use.
 type tail struct {
 	from *os.File
 	raw  syscall.RawConn
@@ -20,13 +20,14 @@ type tail struct {
 	buf bytes.Buffer
 }
 
-// How much is kept, and how much a pipe holds, where nobody has made it larger.
+// tailLimit is the number of bytes that are kept. pipeHolds is the default capacity of a pipe, in
+// bytes.
 const (
 	tailLimit = 64 << 10
 	pipeHolds = 64 << 10
 )
 
-// newTail returns one, and the end of its pipe that the process gets.
+// newTail returns a tail, and the write end of its pipe for the process.
 func newTail() (t *tail, to *os.File, err error) {
 	from, to, err := os.Pipe()
 	if err != nil {
@@ -41,7 +42,7 @@ func newTail() (t *tail, to *os.File, err error) {
 	return t, to, nil
 }
 
-// follow reads until the pipe ends, or is closed, so that nobody waits for it to have room.
+// follow reads until the pipe ends or is closed, so that a writer never waits for room.
 func (t *tail) follow() {
 	for ended := false; !ended; {
 		err := t.raw.Read(func(fd uintptr) (ready bool) {
@@ -55,7 +56,7 @@ func (t *tail) follow() {
 	}
 }
 
-// take reads once, without waiting.
+// take reads once, without blocking.
 func (t *tail) take(fd uintptr) (n int, err error) {
 	var buf [4096]byte
 	n, err = readOnce(fd, buf[:])
@@ -67,10 +68,10 @@ func (t *tail) take(fd uintptr) (n int, err error) {
 	return n, err
 }
 
-// drain takes all that was written until now.
+// drain reads everything that was written until now.
 func (t *tail) drain() {
-	_ = t.raw.Control(func(fd uintptr) { // once it is closed nothing comes
-		for read := 0; read < pipeHolds; { // who goes on writing is not waited for
+	_ = t.raw.Control(func(fd uintptr) { // fails only after Close, when nothing more comes
+		for read := 0; read < pipeHolds; { // don't wait for a process that keeps writing
 			n, err := t.take(fd)
 			if n == 0 && !errors.Is(err, syscall.EINTR) {
 				return
@@ -80,7 +81,7 @@ func (t *tail) drain() {
 	})
 }
 
-// String returns the end of all that was written until now.
+// String returns the end of everything that was written until now.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +89,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(t.buf.String(), "\uFFFD"))
 }
 
-// Close ends it. What was written until now is kept.
+// Close closes the read end, and keeps what was written until now.
 func (t *tail) Close() error {
 	t.mu.Lock()
 	t.drain()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What was written before somebody asks is told, at once and after the pipe is closed.
+// TestTail checks that everything written before a call of String is in the result, at once and
+// after Close.
 func TestTail(t *testing.T) {
 	for range 200 {
 		tail, to, err := newTail()
@@ -30,7 +31,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Nobody waits for room in the pipe, and little is kept.
+// TestTailOfALot checks that no writer waits for room in the pipe, and that only the end is kept.
 func TestTailOfALot(t *testing.T) {
 	tail, to, err := newTail()
 	if err != nil {

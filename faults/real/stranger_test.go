@@ -21,8 +21,8 @@ import (
 	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
-// listeners returns the loopback addresses at which this process listens, as
-// anybody on the machine can find them out.
+// listeners returns the loopback addresses on which this process listens, as any user of the
+// machine can find them.
 func listeners(t *testing.T) (list []string) {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
@@ -49,9 +49,8 @@ func listeners(t *testing.T) (list []string) {
 	return list
 }
 
-// shout connects to every listener of this process, again and again until the
-// function that it returns is called, and says what a stranger can think of. It
-// counts the connections.
+// shout connects to every listener of this process, repeatedly until end is called, and sends what
+// a stranger might send. It counts the connections.
 func shout(t *testing.T) (shouts *atomic.Int64, end func()) {
 	texts := [][]byte{
 		nil,
@@ -98,8 +97,7 @@ func shout(t *testing.T) (shouts *atomic.Int64, end func()) {
 	}
 }
 
-// withoutPassword makes a host of a Redis that asks nobody for anything, and
-// that isn't ours.
+// withoutPassword makes a host of an unmanaged Redis without a password.
 func withoutPassword(t *testing.T) *external.Host {
 	t.Helper()
 	owned := processtest.Host(t, process.Options{})
@@ -117,9 +115,8 @@ func withoutPassword(t *testing.T) *external.Host {
 	return host
 }
 
-// What strangers shout at the links is nobody's: it is told of by no event,
-// counted for no client, held and dropped by no order, and never executed,
-// whether or not the servers ask for a password.
+// TestStrangers checks that no event, count, gate order or server is affected by what strangers
+// send to the links, whether or not the servers require a password.
 func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 	for _, c := range []struct {
 		name string

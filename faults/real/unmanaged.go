@@ -12,41 +12,40 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// An UnmanagedServer is a [Server] that somebody else runs, and where this world is only a
-// visitor: it serves clients, and takes no orders. Its methods may be called
-// concurrently.
+// An UnmanagedServer is a running [Server] of the user. It serves the world's clients, but the
+// world can't control its process. Its methods must be safe for concurrent use.
 type UnmanagedServer interface {
 	Server
-	// Login says how clients, and the world, log in.
+	// Login returns the login for clients and for the world.
 	Login() Login
-	// Trip is how long a command takes, there and back, when nothing is in
-	// its way: for so long nobody is late.
+	// Trip returns the round-trip time of a command on an undisturbed connection; a delay up to
+	// that time is no lateness.
 	Trip() time.Duration
-	// Sent is told each request that a client sends to it, before it does.
+	// Sent reports a request to the server, before a client's request is forwarded.
 	Sent(words []string)
 }
 
-// A Login says how to log in to a server. The zero value asks for nothing.
+// A Login is the login for a server. The zero value means no login.
 type Login struct {
 	Username, Password string
 	// DB is the number of the database.
 	DB int
 }
 
-// ErrTooFar says that a server answers too slowly for so short a lease. Its
-// reason follows.
+// ErrTooFar reports that a server answers too slowly for the given lease. The reason follows in the
+// error text.
 var ErrTooFar = errors.New("the server is too far away")
 
-// ErrRefused says that a server can't, or won't, do its work, for reasons that
-// are none of the lock's. They follow.
+// ErrRefused reports that a server refuses to work, for reasons unrelated to the lock. The reasons
+// follow in the error text.
 var ErrRefused = errors.New("the server refuses")
 
-// tripsInLease is how many commands must find room in a lease, one after the
-// other: clients wait for a tenth of a lease, and each of their commands also waits
-// for the world's look at the key, and perhaps for those of other clients.
+// tripsInLease is the number of sequential commands that a lease must have time for. Clients wait
+// for a tenth of a lease, and each of their commands also waits for the world's look at the key,
+// and perhaps for commands of other clients.
 const tripsInLease = 50
 
-// near returns an error if the server is too far away for the lease.
+// near returns an error if the server is too slow for the lease.
 func (s *server) near() error {
 	if least := tripsInLease * s.trip(); least > s.world.cfg.TTL {
 		return fmt.Errorf("%w: %s takes %v for a command, too long for a lease of %v: give --ttl %v or more",
@@ -65,7 +64,7 @@ func (s *server) login() Login {
 	return Login{Password: s.world.password}
 }
 
-// trip returns for how long a command is not late.
+// trip returns the maximum duration of a command that is not late.
 func (s *server) trip() time.Duration {
 	if s.unmanaged != nil {
 		return s.unmanaged.Trip()
@@ -73,35 +72,33 @@ func (s *server) trip() time.Duration {
 	return 0
 }
 
-// observe tells a guest what it will be sent.
+// observe reports a request to an unmanaged server before it is forwarded.
 func (s *server) observe(words []string) {
 	if s.unmanaged != nil {
 		s.unmanaged.Sent(words)
 	}
 }
 
-// SparesGuests reports whether a fault leaves servers, and what others keep there,
-// alone: it befalls clients, links or the lock's key. No other is possible where
-// nodes are guests.
+// SparesGuests reports whether a fault affects only clients, links or the lock's key, and neither
+// servers nor the data of others. Only such faults are possible on unmanaged servers.
 func SparesGuests(f faults.Fault) bool {
 	_, evict := f.(faults.Evict)
 	return evict || faults.TargetNode(f) == ""
 }
 
-// refusals are the beginnings of errors by which a server says that it can't,
-// or won't, do its work for anybody.
+// refusals are the prefixes of errors by which a server refuses to work for any client.
 var refusals = [...]string{"NOPERM", "NOAUTH", "WRONGPASS", "OOM", "MISCONF", "READONLY", "MOVED", "CLUSTERDOWN", "LOADING", "MASTERDOWN"}
 
-// strange matches an error by which a server says that it doesn't know a
-// command, or not with such words, called by a client or by its script.
+// strange matches an error for an unknown command or for unknown arguments, called by a client or
+// by its script.
 var strange = regexp.MustCompile(`(?i)^ERR.*(unknown (redis )?command|unknown subcommand|syntax error|wrong number of arg|unsupported option)`)
 
-// serves returns an error if a server refused a command for reasons that are
-// none of the lock's: what follows would say nothing about the lock. Our own
-// servers refuse what they are too old for; all else only in scenarios about that.
+// serves returns an error if a server refused a command for reasons unrelated to the lock: the
+// history after that would prove nothing about the lock. Managed servers refuse unknown commands if
+// they are too old; their other errors occur only in scenarios about them.
 func (s *server) serves(command string, reply []byte) error {
 	if len(reply) == 0 || reply[0] != '-' || command == "HELLO" || command == "CLIENT" {
-		return nil // clients ask by those what there is, and can do without
+		return nil // clients use these commands to detect features, and work without them
 	}
 	line, _, _ := bytes.Cut(reply[1:], []byte("\r\n"))
 	text := string(line)
@@ -111,7 +108,7 @@ func (s *server) serves(command string, reply []byte) error {
 	if s.unmanaged == nil {
 		return nil
 	}
-	// What a script may not do has no word of its own in some versions.
+	// Some versions have no error code for commands that a script may not call.
 	inScript := strings.Contains(text, "-NOPERM") || strings.Contains(text, "The user executing the script")
 	if inScript || slices.ContainsFunc(refusals[:], func(r string) bool { return strings.HasPrefix(text, r) }) {
 		return fmt.Errorf("real: %w %s on %s: %s: docs/external.md says what the user must be allowed to do", ErrRefused, command, s.Name, text)

@@ -35,8 +35,8 @@ func visit(took, ttl time.Duration) *server {
 	return alone(visited{took: took}, ttl)
 }
 
-// What a server doesn't know spoils the cell, and what one that isn't ours
-// refuses to everybody; what it refuses to a lock doesn't.
+// TestServes checks that a cell fails if a server doesn't support a command, or if an unmanaged
+// server refuses one to every client, but not if it refuses one because of the lock.
 func TestServes(t *testing.T) {
 	const (
 		nobody = iota

@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// watched is a foreign client's process that is watched. Safe for concurrent use.
+// watched is a foreign client's process under observation. It is safe for concurrent use.
 type watched struct {
 	world *World
 	name  string
@@ -16,14 +16,14 @@ type watched struct {
 
 	mu    sync.Mutex
 	watch proc.SchedDelay
-	stray error // that one of its children has left its group
+	stray error // a child of the process has left its process group
 }
 
-// glancesInLease is how often in a lease a foreign process is looked at. What is no more
-// than a trifle each time adds up to less than what the lease bears.
+// glancesInLease is how often per lease a foreign process is measured. Delays that are negligible
+// in each measurement then add up to less than a lease tolerates.
 const glancesInLease = 20
 
-// oversee finds out how late a foreign process is, as long as it lives.
+// oversee measures the delays of a foreign process until the process or the world ends.
 func (w *World) oversee(name string, proc *proc.Proc) *watched {
 	f := &watched{world: w, name: name, proc: proc}
 	f.measure()
@@ -44,8 +44,8 @@ func (w *World) oversee(name string, proc *proc.Proc) *watched {
 	return f
 }
 
-// readKeys notes by how much the process was late since the last look. While a process is
-// stopped it waits for nobody.
+// measure records the delay of the process since the previous measurement. A stopped process has no
+// delay.
 func (f *watched) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,9 +55,9 @@ func (f *watched) measure() {
 		f.proc.EndStray(pid)
 		f.astray("client "+f.name+": process %d, which its program started", pid)
 	}
-	orphans, _ := endOrphans() // whoever can't be ended the world's end says
+	orphans, _ := endOrphans() // the world's Close reports orphans that can't be ended
 	for _, pid := range orphans {
-		f.astray("process %d, which a client's program started", pid) // nobody knows whose
+		f.astray("process %d, which a client's program started", pid) // the client of an orphan is unknown
 	}
 }
 
@@ -67,11 +67,12 @@ func (f *watched) astray(who string, pid int) {
 	}
 }
 
-// endOrphans ends whoever has left the group and the session of a foreign client and has
-// lost its parent, and returns who that was. The error says who can't be ended.
+// endOrphans ends processes that have left the group and the session of a foreign client and have
+// lost their parent. It returns their IDs; after an error, the last ID is the process that couldn't
+// be ended.
 func endOrphans() (ended []int, err error) {
 	for list := proc.Orphans(); len(list) > 0; list = proc.Orphans() {
-		for _, pid := range list { // whose children are orphans then
+		for _, pid := range list { // ending a process makes its children orphans
 			if err := proc.EndOrphan(pid); err != nil {
 				return append(ended, pid), err
 			}
@@ -81,16 +82,16 @@ func endOrphans() (ended []int, err error) {
 	return ended, nil
 }
 
-// Inspect finds out how late a foreign process was until now. It does nothing with
-// others.
+// MeasureLateness measures the delay of a foreign process until now. For other processes it does
+// nothing.
 func (p *Process) MeasureLateness() {
 	if p.watch != nil {
 		p.watch.measure()
 	}
 }
 
-// Stray returns an error if a child of a foreign process was seen where faults don't
-// reach it.
+// Stray returns an error if a child of a foreign process has left the process group, where faults
+// don't reach it.
 func (p *Process) Stray() error {
 	if p.watch == nil {
 		return nil

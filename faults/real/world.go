@@ -1,15 +1,13 @@
-// Package real is the world of real servers and real time: clients are
-// processes, nodes are Redis servers that a [Host] started or, as a [UnmanagedServer],
-// found running, and every connection passes an embedded toxiproxy with a toxic that
-// understands RESP.
+// Package real is the world of real servers and real time. Clients are processes. Nodes are servers
+// that a [Host] started or found running, as an [UnmanagedServer]. Every connection passes an
+// embedded toxiproxy and a gate that parses its protocol, RESP by default.
 //
-// As in the world of virtual time, nothing passes while the goroutine that plays
-// the script isn't inside [World.Run]: messages wait for their turns then. In there
-// each is decided on where it arrives, one after the other, by the goroutine
-// that carries it, which also looks whether what the script waits for is so by
-// then; if it is, nothing passes from that moment on. A script that waits for a
-// message to be held can therefore rely on what comes next not having happened
-// yet. And as there, requests and orders come in, and events go out.
+// The input is requests of clients and faults of a script; the output is events. As in the
+// simulated world, messages move only while the goroutine that plays the script is inside
+// [World.Run]; otherwise they wait for their turn. Inside Run the goroutine that carries a message
+// decides on it at its arrival, one message at a time. The same goroutine then checks the condition
+// that the script waits for; if it is true, nothing moves from that moment on. A script that waits
+// for a message to be held can therefore rely on the next message not having moved yet.
 package real
 
 import (
@@ -29,54 +27,51 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// Config is what a world is made from.
+// Config configures a world.
 type Config struct {
-	// Host starts the servers, or finds them: Nodes primaries with Replicas
-	// replicas each.
+	// Host starts the servers, or finds them: Nodes primaries with Replicas replicas each.
 	Host            Host
 	Nodes, Replicas int
-	// Service is what the servers are; nil says that they are Redis.
+	// Service is the kind of servers; nil means Redis.
 	Service Service
-	// Clock says that the script moves servers' clocks.
+	// Clock reports that the script moves servers' clocks.
 	Clock bool
-	// Sentinels is how many sentinels watch the node, which must be the only
-	// one; a failover is theirs to do then. 0 means that failovers are done
-	// by REPLICAOF NO ONE.
+	// Sentinels is the number of sentinels that monitor the node, which must be the only one. The
+	// sentinels then do every failover. 0 means that the world does failovers by REPLICAOF NO ONE.
 	Sentinels int
 	// Client returns the command of a client's process.
 	Client func() *exec.Cmd
-	// Foreign says that it is a program of somebody else's: it may have children, and
-	// doesn't say itself how late it was, so that is found out from outside.
+	// Foreign reports that the client is a program of the user. Such a program may have children,
+	// and doesn't report its own delays, so the world measures them from outside.
 	Foreign bool
 	// Lock is the lock whose changes on the servers are recorded.
 	Lock faults.Lock
-	// TTL is the lease; faults that speak in TTLs mean this one.
+	// TTL is the lease; faults that use TTLs as their unit refer to it.
 	TTL time.Duration
-	// Takes is how long the host takes to end, stop or start a server when
-	// nothing is in its way: for so long it is not late.
+	// Takes is how long the host takes to end, stop or start a server on an idle machine; that time
+	// is no lateness.
 	Takes time.Duration
-	// Log receives what toxiproxy logs; nil silences it.
+	// Log receives toxiproxy's log; nil disables it.
 	Log io.Writer
-	// Record receives the events in order, with Time filled in and Index
-	// not. Nil means that nobody wants them.
+	// Record receives the events in order, with Time set and Index not set. Nil means that no
+	// events are recorded.
 	Record func(checker.Event)
 }
 
-// World is a [faults.World] in real time. Only Notify, and the methods of the
-// processes that Spawn returns, may be called by others than the goroutine
-// that plays the script.
+// World is a [faults.World] in real time. Only the goroutine that plays the script may use it,
+// except for Notify, ClientLate, and the methods of the processes that Spawn returns.
 type World struct {
 	cfg      Config
 	password string
-	over     chan struct{} // closed when it closes
-	wake     chan struct{} // holds one note that the script's goroutine should look
-	mine     waiter        // where the script's goroutine waits for its turn
-	mu       fifoMutex     // guards all that follows, lateness apart
+	over     chan struct{} // closed by Close
+	wake     chan struct{} // holds one token: the script's goroutine should look
+	mine     waiter        // where the script's goroutine waits for the lock
+	mu       fifoMutex     // guards all fields below, except lateness
 
-	until      func() bool // what Run waits for, while it does
-	met        bool        // it was so, and the script's goroutine has the turn
+	until      func() bool // the condition that Run waits for; nil outside
+	met        bool        // the condition was true, and the script's goroutine has the lock
 	alarm      *time.Timer // wakes the script's goroutine
-	due        time.Time   // when it does
+	due        time.Time   // when alarm fires
 	made       time.Time
 	began      time.Time
 	record     func(checker.Event) // nil until Begin
@@ -85,24 +80,24 @@ type World struct {
 	ledger     *faults.Attributor
 	proxies    *proxy.Proxies
 	launcher   *proc.Launcher
-	servers    []*server // in the order of the topology's
+	servers    []*server // in the order of the topology's servers
 	clients    map[string]*process
 	links      map[link]*wire
 	sentinels  []string
 	failure    error // of something that the world itself needs
 	lateness   lateness
-	doing      string        // that the present fault is to be done
-	since      time.Time     // when that was begun
-	granted    time.Duration // how long it may take
-	cluster    agreed        // if servers are members of one
-	promotions time.Duration // how long sentinels took for all that they did
+	doing      string        // names the current fault, for lateness
+	since      time.Time     // when the current fault began
+	granted    time.Duration // how much time the current fault may take
+	cluster    agreed        // the last known state of a cluster's lock
+	promotions time.Duration // total time that sentinels took for promotions
 	closed     bool
 }
 
 var _ faults.World = (*World)(nil)
 
-// New makes a world: servers are started, replicas in step. It blocks until
-// then, or until ctx is done. If that fails, whatever was started has ended.
+// New makes a world with started servers and replicas in step. It blocks until then, or until ctx
+// is done. If New fails, everything that it started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
 	begin := proc.NewLauncher
 	if cfg.Foreign {
@@ -133,7 +128,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		err = errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out")
 	}
 	if err != nil {
-		_ = w.Close() // what matters is why there is nothing to close
+		_ = w.Close() // the error that matters is the first one
 		return nil, err
 	}
 	go proc.MeasureTimerLag(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
@@ -196,9 +191,8 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 	}
 }
 
-// wait lets messages have their turns until the function returns true, which it
-// reports, or there may be something for the script's goroutine to do: at the
-// latest at that time.
+// wait lets messages move until the condition is true, which it reports. It also returns when the
+// script's goroutine may have something to do, at the latest at the time due.
 func (w *World) wait(until func() bool, due time.Time) (met bool) {
 	w.until, w.due = until, due
 	w.alarm.Reset(time.Until(due))
@@ -215,9 +209,8 @@ func (w *World) wait(until func() bool, due time.Time) (met bool) {
 	return met
 }
 
-// moved passes on the turn of somebody who moved something: to the script's
-// goroutine if what it waits for is so by now. Nobody else wakes it, and
-// as long as it doesn't get its turn nothing else moves.
+// moved hands on the lock after a message moved: to the script's goroutine if its condition is true
+// by now. Only that goroutine continues then, and nothing else moves until it runs.
 func (w *World) moved() {
 	if w.until != nil && (w.failure != nil || w.until()) {
 		w.met = w.failure == nil
@@ -228,7 +221,7 @@ func (w *World) moved() {
 	w.mu.pass()
 }
 
-// Err returns what the world itself could not do, such as looking at a key; a
+// Err returns the first action that the world itself failed to do, such as reading a key. The
 // history of such a world proves nothing.
 func (w *World) Err() error { return w.failure }
 
@@ -238,8 +231,8 @@ func (w *World) must(err error) {
 	}
 }
 
-// Close implements [faults.World]: every process, connection and file that the
-// world made is gone when it returns, or back with its host.
+// Close implements [faults.World]. When Close returns, every process, connection and file that the
+// world made is gone, or returned to its host.
 func (w *World) Close() error {
 	if w.closed {
 		return nil
@@ -248,7 +241,7 @@ func (w *World) Close() error {
 	close(w.over)
 	w.alarm.Stop()
 	w.record = nil
-	w.mu.end() // whoever comes sees that it is closed
+	w.mu.end() // later callers see that the world is closed
 	var errs []error
 	for _, p := range w.clients {
 		errs = append(errs, p.end())
@@ -264,7 +257,7 @@ func (w *World) Close() error {
 	return errors.Join(append(errs, w.cfg.Host.Close())...)
 }
 
-// emit records an event at the present time.
+// emit records an event at the current time.
 func (w *World) emit(e checker.Event) {
 	if w.record == nil {
 		return
@@ -273,21 +266,20 @@ func (w *World) emit(e checker.Event) {
 	w.record(e)
 }
 
-// at returns a time since Begin; what came before it was at 0.
+// at returns a time since Begin, and 0 for earlier times.
 func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
 
-// timer is something that will happen at a time.
+// timer is a function that will be called at a time, unless dead is set.
 type timer struct {
 	at   time.Time
 	do   func()
 	dead bool
 }
 
-// timers is a heap of them. The zero value is empty.
+// timers is a heap of timers. The zero value is empty.
 type timers []*timer
 
-// plan has something done at a time; setting dead on what it returns takes it
-// back.
+// plan schedules a function call at a time. Setting dead on the returned timer cancels the call.
 func (w *World) plan(at time.Time, do func()) *timer {
 	t := &timer{at: at, do: do}
 	heap.Push(&w.timers, t)

@@ -131,8 +131,8 @@ func TestLateClients(t *testing.T) {
 	check("another one", much, much*3/2)
 }
 
-// What a script tells in absolute time is another memory: what is further apart doesn't
-// add up, and once a failover has lost what was on its way, nothing counts any more.
+// TestLateForAbsoluteTimes checks the windows of absolute times in scripts: delays further apart
+// don't add up, and after a failover has lost the bytes in transit no delay counts.
 func TestLateForAbsoluteTimes(t *testing.T) {
 	t.Parallel()
 	const within, lag = 100 * time.Millisecond, time.Minute
@@ -172,7 +172,7 @@ func TestLateForAbsoluteTimes(t *testing.T) {
 	}
 }
 
-// A server that has long to think is late; one that is paused is not.
+// TestLateServers checks that a slow server counts as late, and a paused one does not.
 func TestLateServers(t *testing.T) {
 	t.Parallel()
 	const pause = 700 * time.Millisecond
@@ -311,8 +311,8 @@ func (s *stage) nothingLeft(t *testing.T, goroutines int) {
 	}
 }
 
-// Two clients whose requests come at the same time get in one after the other,
-// and each change is its author's.
+// TestEachChangeHasItsAuthor checks that requests of two clients at the same time are executed one
+// after the other, and that each change is credited to its client.
 func TestEachChangeHasItsAuthor(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{}, "client")

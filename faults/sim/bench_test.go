@@ -15,12 +15,11 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// inBubble runs a benchmark's body in a bubble. The T is only there to satisfy
-// synctest: a benchmark has none. The benchmark's timer must not be touched
-// inside, where the clock is virtual.
+// inBubble runs a benchmark's body in a bubble. The T only satisfies synctest, which does not
+// accept a B. The benchmark's timer must not be used inside, where the clock is virtual.
 func inBubble(f func()) { synctest.Test(new(testing.T), func(*testing.T) { f() }) }
 
-// command is what both sides of the comparison send.
+// command sends the request that both sides of the comparison send.
 func command(ctx context.Context, c *redis.Client) error {
 	return c.SetNX(ctx, "lock", "owner-value-of-a", 30*time.Second).Err()
 }

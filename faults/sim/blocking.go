@@ -14,21 +14,18 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// waiter is a request that the server has not answered yet. Requests behind it
-// on its connection wait too, as Redis does it.
+// waiter is a blocked request. As in Redis, later requests on its connection wait too.
 type waiter struct {
 	request *message
-	limit   time.Duration // 0 means for ever
+	limit   time.Duration // 0 means no limit
 	over    bool          // the limit has passed
-	// poll returns the answer, nil if there is none yet. The last time it
-	// must have one.
+	// poll returns the reply, or nil to keep waiting. If last is true, poll must return a reply.
 	poll func(last bool) []byte
 }
 
-// waiting returns how a request waits, nil if it is not of that kind. miniredis
-// has no replicas to wait for; and what it does for BLPOP and its like is done
-// by goroutines that race each other, where Redis serves the longest waiter
-// first.
+// waiting returns the waiter of a request, or nil if the request does not block. miniredis has no
+// replicas for WAIT. Its goroutines for BLPOP and similar commands race each other, whereas Redis
+// serves the longest waiter first.
 func (w *World) waiting(m *message) *waiter {
 	if m.command == "WAIT" {
 		return m.conn.server.waitForReplicas(m)
@@ -43,10 +40,10 @@ func (w *World) waiting(m *message) *waiter {
 	return &waiter{request: m, limit: limit, poll: func(last bool) []byte { return w.tryOnce(m, last) }}
 }
 
-// waitForReplicas is WAIT: it is answered when enough replicas have what the
-// server had after the request before it on this connection, or when time is up.
-// https://redis.io/docs/latest/commands/wait/ speaks of writes, but Redis 7.0.15
-// counts from the last request of any kind, and from nothing if it is the first.
+// waitForReplicas returns the waiter of a WAIT request. The reply comes when enough replicas have
+// the data that the server had after the previous request on this connection, or after the timeout.
+// https://redis.io/docs/latest/commands/wait/ mentions writes, but Redis 7.0.15 counts from the
+// last request of any kind, and from offset 0 if there was none.
 func (s *redis) waitForReplicas(m *message) *waiter {
 	if s.Follows() {
 		return refuse(m, "WAIT cannot be used with replica instances.")
@@ -74,7 +71,7 @@ func (s *redis) waitForReplicas(m *message) *waiter {
 	}}
 }
 
-// refuse returns how a request waits that is answered by an error at once.
+// refuse returns a waiter that replies with an error at once.
 func refuse(m *message, text string) *waiter {
 	return &waiter{request: m, poll: func(bool) []byte { return []byte("-ERR " + text + "\r\n") }}
 }
@@ -88,9 +85,8 @@ func (s *redis) caughtUp(offset int) (count int) {
 	return count
 }
 
-// blocksFor reports whether a command, whose name is there in upper case too,
-// may keep its client waiting, and for how long. A limit that is no number is
-// for the server to refuse.
+// blocksFor reports whether a command may block, and for how long; 0 means no limit. command is its
+// name in upper case. An invalid limit counts as 0, because the server itself rejects it.
 func blocksFor(command string, words []string) (limit time.Duration, ok bool) {
 	at, unit := len(words)-1, float64(time.Second)
 	switch command {
@@ -113,8 +109,8 @@ func blocksFor(command string, words []string) (limit time.Duration, ok bool) {
 	return time.Duration(min(number*unit, float64(topology.Century))), true
 }
 
-// tryOnce executes a command that blocks, and returns nil if it would go on
-// waiting.
+// tryOnce executes a blocking command once. tryOnce returns nil if the command would block and last
+// is false.
 func (w *World) tryOnce(m *message, last bool) []byte {
 	s := m.conn.server
 	if len(s.tracking.clients) > 0 {
@@ -131,8 +127,8 @@ func (w *World) tryOnce(m *message, last bool) []byte {
 	return answer
 }
 
-// once executes a command that blocks as a transaction would: there it never
-// does, but answers nil, which means nothing.
+// once executes a blocking command inside a transaction, where it never blocks. nothing reports a
+// null reply, which means that the command would block.
 func (s *redis) once(words []string, resp3 bool) (answer []byte, nothing bool) {
 	s.tick()
 	trial := server.Peer{Resp3: resp3}
@@ -144,8 +140,7 @@ func (s *redis) once(words []string, resp3 bool) (answer []byte, nothing bool) {
 	return answer, len(answer) > 1 && (answer[0] == '_' || answer[1] == '-' && answer[0] != '-')
 }
 
-// keepWaiting answers a request if that is possible at once, and else lets it
-// wait.
+// keepWaiting replies to a request at once if possible, and otherwise lets it wait up to its limit.
 func (w *World) keepWaiting(wait *waiter) {
 	c := wait.request.conn
 	s := c.server
@@ -161,8 +156,8 @@ func (w *World) keepWaiting(wait *waiter) {
 	}
 }
 
-// serve answers the requests that can be answered now, the longest waiting
-// first, until none is left: one answer may make way for another.
+// serve replies to the blocked requests that can complete now, the longest waiting first. serve
+// starts over after each reply, because one reply may unblock another request.
 func (w *World) serve(s *redis) {
 	for i := 0; i < len(s.waiters) && !s.Paused; {
 		wait := s.waiters[i]
@@ -185,7 +180,7 @@ func (w *World) serve(s *redis) {
 		}
 		i = 0
 	}
-	if s.serving == nil { // else its request comes first
+	if s.serving == nil { // otherwise the reply to the current request comes first
 		w.tellTracking(s)
 	}
 }

@@ -30,8 +30,8 @@ func TestWait(t *testing.T) {
 		{"stopped", 2, stop, "SET lock A-value-1", "WAIT 1 1000", ":0\r\n", time.Second},
 		{"delayed", 1, faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: faults.Span{Abs: 500 * time.Millisecond}},
 			"SET lock A-value-1", "WAIT 1 1000", ":1\r\n", 500 * time.Millisecond},
-		// Somebody else's write counts too if it came first, but only if
-		// anything was asked on this connection since. Redis 7.0.15 says so.
+		// Another client's earlier write counts too, but only after a request on this connection.
+		// Measured with Redis 7.0.15.
 		{"after a read", 2, stop, "GET lock", "WAIT 2 1000", ":0\r\n", time.Second},
 		{"after a write that changed nothing", 2, stop, "SETNX lock A-value-1", "WAIT 2 1000", ":0\r\n", time.Second},
 		{"after nothing", 2, stop, "", "WAIT 2 1000", ":2\r\n", 0},
@@ -64,8 +64,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// WAIT counts replicas that are connected and have acknowledged. Each way takes
-// 10 ms, a handshake 50 until the answer to PSYNC sets out.
+// TestWaitWhileReplicationSuffers checks that WAIT counts the replicas that are connected and have
+// acknowledged. Each way takes 10 ms, and a handshake 50 ms until the reply to PSYNC is sent.
 func TestWaitWhileReplicationSuffers(t *testing.T) {
 	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
 	slow := faults.Replication{Node: "n1", Mode: faults.ReplicationBandwidth, Rate: rate("19B/s")} // 2 s for a write
@@ -120,12 +120,12 @@ func TestWaitWhileReplicationSuffers(t *testing.T) {
 	}
 }
 
-// Acknowledgements that are on their way are lost too.
+// TestTimeoutLosesAcknowledgements checks that a timeout also loses acknowledgements on their way.
 func TestTimeoutLosesAcknowledgements(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
 		a := s.dial("A", "n1")
 		a.send("SET lock A-value-1", "WAIT 1 1000")
-		s.run(25 * time.Millisecond) // the replica has it, and said so
+		s.run(25 * time.Millisecond) // the replica has the write and has sent its acknowledgement
 		s.want("n1/0 A1 by command A\nn1/1 A1 by replication", checker.State)
 		s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: faults.Span{Abs: time.Hour}})
 		a.receive(len("+OK\r\n:0\r\n")).want("+OK\r\n:0\r\n")
@@ -172,7 +172,7 @@ func TestWaitingClientLosesItsNode(t *testing.T) {
 			s.run(100 * time.Millisecond)
 			s.apply(f)
 			answers.want("read: connection reset by peer")
-			s.run(time.Minute) // nothing of it is left
+			s.run(time.Minute) // nothing of the blocked request remains
 			s.want("A < n1 SET lock A1 = OK", checker.Reply)
 		})
 	}
@@ -221,7 +221,7 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// Redis serves who has waited longest.
+// TestBlockingCommandsAreServedInTurn checks that the longest waiter is served first, as in Redis.
 func TestBlockingCommandsAreServedInTurn(t *testing.T) {
 	play(t, sim.Config{Base: time.Millisecond}, func(s *stage) {
 		b, c, a := s.dial("B", "n1"), s.dial("C", "n1"), s.dial("A", "n1")
@@ -252,7 +252,8 @@ func TestBlockedConnectionsCanBlockAgain(t *testing.T) {
 	})
 }
 
-// A client that hung up takes nothing, and what it sent behind is forgotten.
+// TestBlockedClientHangsUp checks that a client that hung up takes no element, and that its
+// requests behind the blocked one are discarded.
 func TestBlockedClientHangsUp(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a, b := s.dial("A", "n1"), s.client("B", "n1")
@@ -266,7 +267,7 @@ func TestBlockedClientHangsUp(t *testing.T) {
 	})
 }
 
-// In a transaction nothing blocks.
+// TestBlockingCommandInTransaction checks that no command blocks in a transaction.
 func TestBlockingCommandInTransaction(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -276,7 +277,8 @@ func TestBlockingCommandInTransaction(t *testing.T) {
 	})
 }
 
-// The lock's key may be a list that its holder took an element from.
+// TestBlockedCommandChangesTheLock checks a lock whose key is a list from which the owner took an
+// element.
 func TestBlockedCommandChangesTheLock(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		a, b := s.dial("A", "n1"), s.dial("B", "n1")

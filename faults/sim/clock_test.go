@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// Redis keeps expiry as a date on its own clock (PEXPIREAT): what is left of a
-// TTL shrinks and grows when that clock is moved.
+// TestNodeClock checks that the remaining lifetime of a key changes when the node's clock is moved,
+// because Redis stores expiry as a date on its own clock (PEXPIREAT).
 func TestNodeClock(t *testing.T) {
 	by := func(d time.Duration) faults.Fault { return faults.NodeClock{Node: "n1", By: faults.Span{Abs: d}} }
 	drift := func(rate float64) faults.Fault { return faults.NodeDrift{Node: "n1", Rate: rate} }
@@ -23,7 +23,7 @@ func TestNodeClock(t *testing.T) {
 		faults []faults.Fault
 		wait   time.Duration // after SET PX 30000, before the faults
 		left   time.Duration // PTTL afterwards; -2ms if the key is gone
-		lives  time.Duration // how long after the faults the key is gone
+		lives  time.Duration // time from the faults to the expiry of the key
 		cause  checker.Cause
 	}{
 		{"left alone", nil, 10 * s, 20 * s, 20 * s, checker.ByExpiry},
@@ -106,8 +106,8 @@ func TestTimeFollowsTheNodesClock(t *testing.T) {
 	})
 }
 
-// A lease that is granted after the clock was moved runs on it undisturbed; on
-// a clock that drifts none does.
+// TestLeaseAfterTheClockWasMoved checks that a lease granted after a clock's jump has its full
+// length, and that a lease on a drifting clock does not.
 func TestLeaseAfterTheClockWasMoved(t *testing.T) {
 	for _, c := range []struct {
 		fault faults.Fault
@@ -150,8 +150,8 @@ func TestExpiryIsToldAtItsTime(t *testing.T) {
 	})
 }
 
-// A renewal that moves the date by less than Redis can tell makes no event, yet
-// the key is gone when it says, and that is told.
+// TestExpiryThatMovedALittle checks that a renewal by less than Redis's resolution records no
+// event, and that the later expiry at the renewed date is recorded.
 func TestExpiryThatMovedALittle(t *testing.T) {
 	play(t, sim.Config{Base: time.Millisecond}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -169,7 +169,8 @@ func TestExpiryThatMovedALittle(t *testing.T) {
 	})
 }
 
-// What arrives at the very moment of expiry has not made the key go.
+// TestCommandAtTheMomentOfExpiry checks that a command at the moment of expiry is not recorded as
+// its cause.
 func TestCommandAtTheMomentOfExpiry(t *testing.T) {
 	for _, early := range []time.Duration{0, time.Nanosecond} {
 		play(t, sim.Config{Base: time.Millisecond}, func(s *stage) {
@@ -187,7 +188,7 @@ func TestCommandAtTheMomentOfExpiry(t *testing.T) {
 	}
 }
 
-// A drifting clock is rounded; the end of a lease must not be lost over that.
+// TestDriftIsRounded checks that rounding on a drifting clock does not lose the end of a lease.
 func TestDriftIsRounded(t *testing.T) {
 	for _, rate := range []float64{1. / 3, 0.7, 1.1, math.Pi, 7.7} {
 		play(t, sim.Config{Seed: 1}, func(s *stage) {

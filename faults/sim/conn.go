@@ -24,44 +24,43 @@ var (
 	errReset   = os.NewSyscallError("read", syscall.ECONNRESET)
 )
 
-// conn is a connection of a client to a server: the client's end is a
-// net.Conn, the server's end a miniredis peer. World.mu guards all of it but
-// outbox, which has a lock of its own.
+// conn is a connection of a client to a server. The client's end is a net.Conn, the server's end a
+// miniredis peer. World.mu guards all fields except out, which has its own lock.
 type conn struct {
 	world  *World
 	client *client
 	node   *topology.Node
 	server *redis
-	fixed  bool // to that very server, whoever leads the node
+	fixed  bool // connects to this server, whatever its role is
 	peer   *server.Peer
 	out    replyBuffer
 
-	partial  []byte   // what the client wrote of a request that isn't complete
-	said     *message // the last request that is
-	trail    uint64   // hash of what it wrote at the moment of written
+	partial  []byte   // bytes of an incomplete request that the client has written
+	said     *message // the last complete request
+	trail    uint64   // hash of the bytes that the client wrote at the moment written
 	written  time.Time
 	received []byte        // what the client has not read yet
-	ready    chan struct{} // holds one note that the above or below changed
-	severed  error         // why the client can no longer use it; nil while it can
-	finished bool          // the server knows that the client closed it
-	gone     bool          // the server's end is closed too
+	ready    chan struct{} // holds one notification that a reader must look again
+	severed  error         // why the client can no longer use the connection; nil while it can
+	finished bool          // the client's close has reached the server
+	gone     bool          // the server's end is closed
 	deadline time.Time     // of reads
-	watch    *item         // ends a read at the deadline, or looks again then
-	reading  bool          // somebody waits in Read
-	from     time.Time     // when they may see what they were told
-	expired  bool          // the deadline passed while somebody did
+	watch    *item         // ends a read at the deadline, or plans itself again
+	reading  bool          // a goroutine waits in Read
+	from     time.Time     // earliest time at which the reader may see the notification
+	expired  bool          // the deadline passed while a goroutine waited in Read
 
-	closes time.Time // when the link's timeout will close it; zero if none will
+	closes time.Time // when the link's timeout closes the connection; zero if it does not
 
 	toServer, toClient stream
 	travelling         int  // messages on their way, not counting held ones
 	unanswered         int  // requests written whose reply has not arrived
-	subscribed         bool // the server may speak unasked
+	subscribed         bool // the client has subscribed on this connection
 	tracker            clientTracking
-	transaction        *transaction // that is being queued; nil if none is
-	seen               int          // the server's offset after the last request from here, for WAIT
+	transaction        *transaction // the open transaction; nil if none
+	seen               int          // the server's offset after the last request of this connection, for WAIT
 	waiter             *waiter
-	pending            []*message // requests behind the one that waits
+	pending            []*message // requests that wait for the blocked request before them
 }
 
 // stream is one direction of a connection.
@@ -69,10 +68,10 @@ type stream struct {
 	topology.Lane
 	topology.Line
 	last   time.Time  // arrival of the last message
-	behind []*message // what arrived while another was stuck, and has to wait for it
+	behind []*message // messages that wait because one before them is stuck
 }
 
-// stream returns the stream that a message travels on.
+// stream returns the direction of the connection on which a message travels.
 func (m *message) stream() *stream {
 	if m.way == faults.Before {
 		return &m.conn.toServer
@@ -85,14 +84,14 @@ type message struct {
 	conn    *conn
 	way     faults.Way
 	command string        // the request's name
-	text    string        // the request in full, for replies
+	text    string        // the request as histories show it, for replies
 	words   []string      // of the request
-	did     faults.Effect // what the request did with the lock, once executed
+	did     faults.Effect // what the request did to the lock, set after its execution
 	bytes   []byte        // of a reply or push
 	size    int           // in bytes of RESP
 	sent    time.Time
 	arrived time.Time // at the gate
-	trail   uint64    // the connection's when the request was written
+	trail   uint64    // the connection's trail when the request was written
 }
 
 // answer returns a reply to the request.
@@ -102,7 +101,7 @@ func (m *message) answer(bytes []byte) *message {
 	}
 }
 
-// newConn connects. Callers hold w.mu.
+// newConn creates a connection of a client to a server. Callers hold w.mu.
 func (w *World) newConn(c *client, s *redis, fixed bool) *conn {
 	conn := &conn{world: w, client: c, node: s.Node, server: s, fixed: fixed, ready: make(chan struct{}, 1)}
 	conn.peer = newPeer(&conn.out)
@@ -114,9 +113,8 @@ func (w *World) newConn(c *client, s *redis, fixed bool) *conn {
 
 func (c *conn) link() topology.Link { return topology.Link{Client: c.client.Name, Node: c.node.Name} }
 
-// Read implements net.Conn. While its client is paused it blocks, and a
-// deadline that passed meanwhile is met at once when the client goes on,
-// whatever else there is to read, as in a process that was stopped.
+// Read implements net.Conn. Read blocks while its client is paused. A deadline that passed during
+// the pause takes effect at once after it, even if data is available, as in a stopped process.
 func (c *conn) Read(p []byte) (int, error) {
 	w := c.world
 	w.mu.Lock()
@@ -127,7 +125,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, w.running(c.client)
 		case c.client.State.Paused && !w.closed:
 			c.reading = true
-			c.note() // for when the client goes on
+			c.note() // so that the reader looks again when the client resumes
 		case c.expired || !c.deadline.IsZero() && c.deadline.Before(time.Now()):
 			c.expired = false
 			w.mu.Unlock()
@@ -153,9 +151,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// watchDeadline plans to end a read that waits for too long. The schedule holds
-// at most one such item for each connection, for the earliest deadline that it
-// had; it renews itself. Callers hold w.mu.
+// watchDeadline plans the end of a waiting read at its deadline. The schedule holds at most one
+// such item per connection, for the earliest deadline that the connection had; the item plans
+// itself again if the deadline has moved. Callers hold w.mu.
 func (c *conn) watchDeadline() {
 	if c.deadline.IsZero() || c.watch != nil && !c.watch.due.After(c.deadline) {
 		return
@@ -176,11 +174,11 @@ func (c *conn) watchDeadline() {
 	})
 }
 
-// Write implements net.Conn: each complete request sets out as a message. It
-// blocks while its client is paused, but not on a connection with
-// subscriptions: go-redis writes to those with a mutex locked, and a goroutine
-// that waits for a mutex stops virtual time. What it writes sets out when the
-// client goes on.
+// Write implements net.Conn. Write sends each complete request as a message.
+//
+// Write blocks while its client is paused, except on a connection with subscriptions: go-redis
+// writes to such a connection with a mutex locked, and a goroutine that waits for a mutex stops
+// virtual time. Requests written there are sent when the client resumes.
 func (c *conn) Write(p []byte) (int, error) {
 	w := c.world
 	w.mu.Lock()
@@ -207,7 +205,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take takes what the client writes. Callers hold w.mu.
+// take appends bytes that the client writes, and updates their hash. Callers hold w.mu.
 func (c *conn) take(p []byte) {
 	c.partial = append(c.partial, p...)
 	if now := time.Now(); !now.Equal(c.written) {
@@ -218,8 +216,8 @@ func (c *conn) take(p []byte) {
 	}
 }
 
-// sendWritten sends the complete requests in what was written. Callers hold
-// w.mu.
+// sendWritten sends the complete requests among the written bytes. sendWritten severs the
+// connection if the bytes are not a request. Callers hold w.mu.
 func (c *conn) sendWritten() error {
 	for {
 		words, n, err := resp.Command(c.partial)
@@ -243,7 +241,7 @@ func (c *conn) sendWritten() error {
 	}
 }
 
-// send puts a message on its way. Callers hold w.mu.
+// send schedules the arrival of a message. Callers hold w.mu.
 func (w *World) send(m *message) {
 	c := m.conn
 	m.sent = time.Now()
@@ -258,7 +256,7 @@ func (w *World) send(m *message) {
 	}).travels = true
 }
 
-// due returns when something arrives that sets out now.
+// due returns when data arrives that is sent now. Data of one direction keeps its order.
 func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
 	now := time.Now()
 	due := w.arrives(w.top.Links.On(c.link()), &on.Line, topology.JitterKey{On: c.link(), What: what, Command: command}, now, size)
@@ -269,8 +267,8 @@ func (w *World) due(c *conn, on *stream, what, command string, size int) time.Ti
 	return due
 }
 
-// plan puts something into the schedule and wakes Run if it comes before what
-// Run waits for. Callers hold w.mu.
+// plan adds an item to the schedule, and wakes Run if the item is due before Run's sleep ends.
+// Callers hold w.mu.
 func (w *World) plan(due time.Time, rank rank, run func()) *item {
 	it := w.schedule.plan(due, rank, run)
 	if !w.sleeping.IsZero() && due.Before(w.sleeping) {
@@ -279,24 +277,24 @@ func (w *World) plan(due time.Time, rank rank, run func()) *item {
 	return it
 }
 
-// rank orders messages that arrive at one instant.
+// rank returns the rank that orders messages that arrive at one instant.
 func (m *message) rank() rank {
 	return rank{who: m.conn.client.Name, where: m.conn.node.Name, what: string(m.way), message: m}
 }
 
-// Close implements net.Conn. What was written before still reaches the server.
+// Close implements net.Conn. Data written before Close still reaches the server.
 func (c *conn) Close() error {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	if c.severed == nil {
 		c.hangUp()
-		c.wake() // its own doing
+		c.wake() // the client itself closed the connection, so the reader may see it at once
 	}
 	return nil
 }
 
-// hangUp closes the client's end; the server learns of it after all that was
-// written. Callers hold w.mu.
+// hangUp closes the client's end; the close reaches the server after all data written before.
+// Callers hold w.mu.
 func (c *conn) hangUp() {
 	w := c.world
 	c.disconnect(net.ErrClosed)
@@ -307,8 +305,8 @@ func (c *conn) hangUp() {
 	}).travels = true
 }
 
-// releaseIfFinished ends the server's end once the client has closed its own
-// and everything that it wrote before has gone in.
+// releaseIfFinished closes the server's end if the client's close has arrived and no earlier
+// message is stuck or waits for a paused server.
 func (c *conn) releaseIfFinished() {
 	waits := func(m *message) bool { return m.conn == c }
 	if c.finished && c.toServer.Stuck == nil && !slices.ContainsFunc(c.server.door, waits) {
@@ -316,14 +314,14 @@ func (c *conn) releaseIfFinished() {
 	}
 }
 
-// sever ends the connection at both ends at once; messages on it vanish.
-// Callers hold w.mu.
+// sever closes the connection at both ends at once and loses the messages on it. Callers hold w.mu.
 func (c *conn) sever(why error) {
 	c.disconnect(why)
 	c.release()
 }
 
-// disconnect ends the client's end.
+// disconnect closes the client's end, with the error for its later calls. A second call has no
+// effect.
 func (c *conn) disconnect(why error) {
 	if c.severed != nil {
 		return
@@ -334,7 +332,7 @@ func (c *conn) disconnect(why error) {
 	c.linger()
 }
 
-// release ends the server's end.
+// release closes the server's end. A second call has no effect.
 func (c *conn) release() {
 	if c.gone {
 		return
@@ -352,11 +350,12 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	c.deadline = t
-	c.note() // let it look at the new one
+	c.note() // the waiting reader must use the new deadline
 	return nil
 }
 
-// SetWriteDeadline implements net.Conn; writes take no time.
+// SetWriteDeadline implements net.Conn. SetWriteDeadline does nothing, because a write takes no
+// time.
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
 // SetDeadline implements net.Conn.
@@ -368,10 +367,9 @@ func (c *conn) LocalAddr() net.Addr { return address(c.client.Name) }
 // RemoteAddr implements net.Conn.
 func (c *conn) RemoteAddr() net.Addr { return address(c.node.Name) }
 
-// SyscallConn implements syscall.Conn, by which go-redis finds out whether an
-// idle connection was closed by the other end before it uses it again. There
-// is no file descriptor to look at: a live connection looks at nothing, and a
-// dead one says so.
+// SyscallConn implements syscall.Conn. go-redis uses it to detect idle connections that the other
+// end has closed. There is no file descriptor: SyscallConn returns io.EOF for a closed connection,
+// and otherwise a RawConn whose Read does nothing.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -395,9 +393,9 @@ type address string
 func (address) Network() string  { return "sim" }
 func (a address) String() string { return string(a) }
 
-// replyBuffer is where a server writes what it has to say on a connection. The zero
-// value is empty. It is safe for concurrent use: subscriptions are served by
-// goroutines of their own.
+// replyBuffer holds the bytes that a server writes to a connection. The zero value is empty. A
+// replyBuffer is safe for concurrent use, because miniredis serves subscriptions in separate
+// goroutines.
 type replyBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -410,7 +408,7 @@ func (o *replyBuffer) Write(p []byte) (int, error) {
 	return o.buf.Write(p)
 }
 
-// take returns the complete values in the box, one by one, and removes them.
+// take removes and returns the complete RESP values in the buffer.
 func (o *replyBuffer) take() ([][]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// A client that closes its connection ends its own read, whether the world runs
-// or not.
+// TestCloseEndsTheRead checks that a client that closes its connection ends its own read, whether
+// or not the world runs.
 func TestCloseEndsTheRead(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -88,7 +88,7 @@ func TestPipelineAndTransaction(t *testing.T) {
 				return nil, err
 			}).want("<nil>")
 		}
-		take() // go-redis connects anew for its first pipeline
+		take() // go-redis opens a new connection for its first pipeline
 		s.command(a, "DEL", "lock").want("1")
 		s.forget()
 		before := s.Client("A")
@@ -138,13 +138,13 @@ func TestReadDeadline(t *testing.T) {
 		if err := c.receive(7).wait().err; !errors.As(err, &e) || !e.Timeout() {
 			t.Errorf("again: %v; want another timeout", err)
 		}
-		// The connection itself is as good as before.
+		// The connection is still usable.
 		c.SetReadDeadline(time.Now().Add(time.Second))
 		c.receive(7).want("+PONG\r\n")
 		waiting := c.receive(7)
 		c.SetReadDeadline(time.Now().Add(time.Minute))
 		s.run(30 * time.Second)
-		c.SetReadDeadline(time.Now()) // wakes who waits already
+		c.SetReadDeadline(time.Now()) // wakes a read that already waits
 		if waiting.wait(); !errors.Is(waiting.err, os.ErrDeadlineExceeded) || waiting.ended > 31*time.Second {
 			t.Errorf("%v at %v; want a timeout at once", waiting.err, waiting.ended)
 		}
@@ -204,8 +204,8 @@ func TestPartialWrites(t *testing.T) {
 	})
 }
 
-// Locks stand on these; Redis 7.0.15 says the same. (Not so TTL, which Redis
-// rounds to the nearest second and miniredis down.)
+// TestMiniredisDoesAsRedis checks behavior of miniredis on which locks depend against Redis 7.0.15.
+// TTL differs and is not checked: Redis rounds to the nearest second and miniredis down.
 func TestMiniredisDoesAsRedis(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")

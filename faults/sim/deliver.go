@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// arrive is what happens when a message reaches the door it was sent to. Callers
-// hold w.mu.
+// arrive handles a message that has reached its destination. Behind a stuck message it waits;
+// otherwise the topology decides on it. Callers hold w.mu.
 func (w *World) arrive(m *message) {
 	if m.arrived.IsZero() {
 		m.arrived = time.Now()
@@ -25,7 +25,7 @@ func (w *World) arrive(m *message) {
 	w.top.Arrive(m)
 }
 
-// The following implement [topology.Message].
+// The following methods implement [topology.Message].
 
 func (m *message) Owner() *topology.Client { return m.conn.client.Client }
 
@@ -76,7 +76,9 @@ func (m *message) Free() {
 	c.releaseIfFinished()
 }
 
-// Enter lets a message in, unless whoever is behind the door is stopped.
+// Enter delivers a message, or queues it if the receiver cannot take it yet. A request waits while
+// the server is paused or an earlier request of the connection is blocked. A reply or push waits
+// while the client is paused.
 func (m *message) Enter() {
 	c, w := m.conn, m.conn.world
 	switch {
@@ -97,7 +99,7 @@ func (m *message) Enter() {
 	}
 }
 
-// open lets in what waits at a door.
+// open delivers the messages in a queue of a resumed client or server.
 func (w *World) open(door *[]*message) {
 	waiting := *door
 	*door = nil
@@ -112,7 +114,7 @@ func (w *World) open(door *[]*message) {
 	}
 }
 
-// receive hands a reply or push to the client.
+// receive gives a reply or push to the client.
 func (w *World) receive(m *message) {
 	c := m.conn
 	if c.severed != nil {
@@ -126,7 +128,7 @@ func (w *World) receive(m *message) {
 	c.note()
 }
 
-// execute lets the server do what the request asks, and sends the answer.
+// execute executes a request on its server and sends the reply.
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	m.text = w.ledger.Command(c.client.Name, m.words)
@@ -140,7 +142,7 @@ func (w *World) execute(m *message) {
 		s.serving = nil
 		w.tellTracking(s)
 	}()
-	if c.transaction == nil { // in a transaction nothing waits
+	if c.transaction == nil { // inside a transaction no request blocks
 		if wait := w.waiting(m); wait != nil {
 			s.remember(m.command, m.words)
 			w.keepWaiting(wait)
@@ -149,7 +151,7 @@ func (w *World) execute(m *message) {
 		}
 	}
 	if len(w.subscribers) > 0 {
-		w.stirred = true // a publication is passed on by goroutines of the server
+		w.stirred = true // goroutines of the server forward a publication
 	}
 	s.dispatch(m)
 	if c.transaction == nil && m.command != "CLIENT" {
@@ -161,7 +163,8 @@ func (w *World) execute(m *message) {
 	w.serve(s)
 }
 
-// answer sends what the server wrote: replies, and messages to subscribers.
+// answer sends the data that the server wrote for a request: replies, and pushes to the same
+// connection.
 func (w *World) answer(request *message) {
 	c := request.conn
 	frames, err := c.out.take()
@@ -184,13 +187,13 @@ func (w *World) answer(request *message) {
 	}
 }
 
-// collect sends what servers said unasked since the last time. It must be
-// called when all goroutines wait. Callers hold w.mu.
+// collect sends the pushes that servers have written since the last call. All goroutines must wait.
+// Callers hold w.mu.
 func (w *World) collect() {
 	for _, c := range slices.Clone(w.subscribers) {
 		frames, err := c.out.take()
-		// miniredis has one goroutine for channels and one for patterns, in
-		// no order; Redis tells channels first.
+		// miniredis has one goroutine for channels and one for patterns, in no defined order; Redis
+		// sends messages of channels first.
 		slices.SortStableFunc(frames, func(a, b []byte) int { return bytes.Compare(a[:2], b[:2]) })
 		for _, frame := range frames {
 			w.send(&message{conn: c, way: faults.Messages, bytes: frame})

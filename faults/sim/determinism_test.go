@@ -16,8 +16,8 @@ import (
 	"github.com/lockfault/lockfault/internal/racetest"
 )
 
-// trouble plays faults drawn from the number against clients that use two nodes
-// each from several goroutines at once, and returns all that was recorded.
+// trouble runs random faults, drawn from number, against clients that use two nodes from several
+// goroutines each at once. It returns the recorded events.
 func trouble(t *testing.T, number, seed uint64) []checker.Event {
 	t.Helper()
 	draw := rand.New(rand.NewPCG(number, 0))
@@ -93,16 +93,15 @@ func trouble(t *testing.T, number, seed uint64) []checker.Event {
 		}
 		s.run(0)
 		for range 40 {
-			_ = s.Apply(fault()) // some are refused: a split of a node without replicas
+			_ = s.Apply(fault()) // some are impossible, such as a split of a node without replicas
 			s.run(time.Duration(draw.IntN(2000)) * time.Millisecond)
 		}
 		cancel()
 	})
 }
 
-// manyErrors lets go-redis go on after many failed connections: else it would
-// leave it to the order of goroutines which of two finds out that the node is
-// back.
+// manyErrors makes go-redis continue after many failed connections. Otherwise the order of
+// goroutines would determine which of two detects that the node is up again.
 func manyErrors(o *redis.Options) { o.PoolSize = 1 << 16 }
 
 func inFull(events []checker.Event) string {
@@ -115,7 +114,7 @@ func inFull(events []checker.Event) string {
 
 func TestSameSeedSameHistory(t *testing.T) {
 	racetest.Skip(t)
-	numbers := []uint64{136, 139} // differed once in two while readers woke at one instant
+	numbers := []uint64{136, 139} // differed once between two runs when readers woke at one instant
 	for number := range uint64(16) {
 		numbers = append(numbers, number)
 	}
@@ -136,8 +135,8 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
-// Goroutines that do something at one instant do it in any order, and dial in
-// any order. The history must not tell which.
+// TestOrderOfGoroutinesDoesNotShow checks that the history does not depend on the order in which
+// goroutines act or dial at one instant.
 func TestOrderOfGoroutinesDoesNotShow(t *testing.T) {
 	run := func(swap bool) string {
 		return inFull(play(t, sim.Config{Seed: 1}, func(s *stage) {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// Apply implements [faults.World]. Every fault there is can be done here, but those between nodes: they are
-// Redis servers, which don't talk to one another.
+// Apply implements [faults.World]. This world supports every fault except those between nodes,
+// because its nodes are independent Redis servers.
 func (w *World) Apply(f faults.Fault) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,8 +34,7 @@ func (w *World) Met() []int {
 	return w.top.Gate.MatchCounts()
 }
 
-// driver carry out what the topology decides. Their methods are called with
-// World.mu held.
+// driver implements [topology.Driver]. Its methods are called with World.mu held.
 type driver struct{ *World }
 
 var _ topology.Driver = driver{}
@@ -44,21 +43,21 @@ func (h driver) Record(e checker.Event) { h.emit(e) }
 
 func (h driver) Records() bool { return h.record != nil }
 
-func (h driver) StopClient(*topology.Client) error { return nil } // its reads, writes and door look
+func (h driver) StopClient(*topology.Client) error { return nil } // Read, Write and Enter check the pause
 
 func (h driver) ContinueClient(of *topology.Client) error {
 	c := h.process(of.Name)
 	h.free(c)
 	for _, conn := range slices.Clone(c.conns) {
 		if len(conn.partial) > 0 {
-			_ = conn.sendWritten() // the connection is severed then
+			_ = conn.sendWritten() // an error has severed the connection
 		}
 	}
 	h.open(&c.door)
 	return nil
 }
 
-// free sets those free who waited for the end of a pause.
+// free unblocks the goroutines that wait for the end of a pause.
 func (w *World) free(c *client) {
 	close(c.freed)
 	c.freed = make(chan struct{})
@@ -69,8 +68,8 @@ func (w *World) free(c *client) {
 	}
 }
 
-// EndClient ends a process. Its operating system closes the connections; what
-// it had written is still on its way.
+// EndClient ends a process. As its operating system would, EndClient closes the connections; data
+// that the process had written is still on its way.
 func (h driver) EndClient(of *topology.Client) error {
 	c := h.process(of.Name)
 	c.dead = true
@@ -82,8 +81,8 @@ func (h driver) EndClient(of *topology.Client) error {
 	return nil
 }
 
-// ReviveClient leaves whoever is blocked in the former life there: a dead
-// process does nothing.
+// ReviveClient starts a new life of a client's process. Goroutines that are blocked in the previous
+// life stay blocked until Close, because a dead process does nothing.
 func (h driver) ReviveClient(of *topology.Client) error {
 	h.former = append(h.former, h.clients[of.Name])
 	h.clients[of.Name] = newClient(of)
@@ -111,8 +110,8 @@ func (h driver) Reshape(links []topology.Link) error {
 	return nil
 }
 
-// Cut has connections close when the link's timeout says so; arrive loses what
-// is sent.
+// Cut schedules the close of connections after the link's timeout. The topology loses the messages
+// that arrive on the links.
 func (h driver) Cut(links []topology.Link) {
 	for _, on := range links {
 		for _, conn := range h.conns(on) {
@@ -121,8 +120,8 @@ func (h driver) Cut(links []topology.Link) {
 	}
 }
 
-// Mend resets connections that lost something: they are of no use any more, and
-// their ends find that out now that they can talk again.
+// Mend resets the connections that lost data. Such a connection is unusable, and its ends detect
+// this as soon as they can communicate again.
 func (h driver) Mend(links []topology.Link) {
 	for _, on := range links {
 		for _, conn := range h.conns(on) {
@@ -134,7 +133,7 @@ func (h driver) Mend(links []topology.Link) {
 	}
 }
 
-func (h driver) CutNodes([]topology.Pair) error { return nil } // there are no Peers
+func (h driver) CutNodes([]topology.Pair) error { return nil } // never called: there are no Peers
 
 func (h driver) MendNodes([]topology.Pair) error { return nil }
 
@@ -164,7 +163,7 @@ func (h driver) Kill(of *topology.Server) error {
 	return nil
 }
 
-// crash ends the connections of clients.
+// crash resets the connections of clients and discards the requests that wait on the server.
 func (s *redis) crash() {
 	s.door = nil
 	for _, conn := range slices.Clone(s.conns) {
@@ -175,20 +174,20 @@ func (s *redis) crash() {
 
 func (h driver) Start(of *topology.Server, empty bool) error {
 	s := h.of(of)
-	s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
+	s.operate("SCRIPT", "FLUSH") // a server keeps scripts only in memory
 	h.wakes(s)
 	if empty {
-		s.mini.FlushAll() // a replica heeds no FLUSHALL
+		s.mini.FlushAll() // a replica refuses the command FLUSHALL
 	}
 	if of.Leader != nil {
-		s.in.applied = 0 // as Redis says until it has connected
+		s.in.applied = 0 // the offset that Redis reports until the replica has connected
 		return h.Follow(of)
 	}
 	s.known = s.records()
 	return nil
 }
 
-func (h driver) Stop(*topology.Server) error { return nil } // its door looks
+func (h driver) Stop(*topology.Server) error { return nil } // Enter checks the pause
 
 func (h driver) Continue(of *topology.Server) error {
 	s := h.of(of)
@@ -207,8 +206,8 @@ func (h driver) Continue(of *topology.Server) error {
 	return nil
 }
 
-// wakes sees to what a server missed while it was stopped or down: nothing
-// expires there.
+// wakes handles expiries that came due while the server was stopped or down, when keys do not
+// expire.
 func (w *World) wakes(s *redis) {
 	if s.overdue {
 		s.overdue = false
@@ -241,7 +240,7 @@ func (h driver) Promote(of *topology.Server) error {
 func (h driver) Follow(of *topology.Server) error {
 	f := h.of(of)
 	f.disconnect()
-	if f.known != nil { // it was a primary itself
+	if f.known != nil { // the server was a primary
 		f.known, f.in.whole = nil, true
 	}
 	f.in.another = f.in.another || f.in.of != of.Leader
@@ -255,7 +254,7 @@ func (h driver) Shape(of *topology.Server) error {
 	f := h.of(of)
 	was, is := f.in.shape, of.Leader.Stream
 	f.in.shape = is
-	f.in.abort() // it begins anew as things are now
+	f.in.abort() // the handshake restarts with the new settings
 	if was.Timeout != is.Timeout && is.Timeout > 0 {
 		f.lose()
 		session := f.in.session
@@ -299,7 +298,7 @@ func (h driver) Evict(s *topology.Server) error {
 	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
-// conns returns the connections of a link that their client has not given up.
+// conns returns the connections of a link that are open at the client's end.
 func (w *World) conns(on topology.Link) []*conn {
 	c := w.clients[on.Client]
 	if c == nil {
@@ -308,7 +307,7 @@ func (w *World) conns(on topology.Link) []*conn {
 	return slices.DeleteFunc(slices.Clone(c.conns), func(conn *conn) bool { return conn.node.Name != on.Node })
 }
 
-// closeAfter closes a connection after that time, or not at all if it is none.
+// closeAfter schedules the close of a connection. If after is 0, it cancels a scheduled close.
 func (w *World) closeAfter(c *conn, after time.Duration) {
 	if after == 0 {
 		c.closes = time.Time{}
@@ -317,7 +316,7 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 	c.closes = time.Now().Add(after)
 	on := c.link()
 	w.plan(c.closes, rank{who: on.Client, where: on.Node, what: "timeout"}, func() {
-		// All whose time has come, in one go: connections have no order.
+		// Close all connections that are due together, because connections have no order.
 		for _, conn := range w.conns(on) {
 			if !conn.closes.IsZero() && !conn.closes.After(time.Now()) {
 				conn.sever(io.EOF)
@@ -326,7 +325,8 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 	})
 }
 
-// arrives returns when something arrives that sets out then: see [topology.Links].
+// arrives returns when data of size bytes arrives that is sent at from. See
+// [topology.Links.Arrives].
 func (w *World) arrives(road topology.LinkState, on *topology.Line, d topology.JitterKey, from time.Time, size int) time.Time {
 	d.Sent = from.Sub(w.began)
 	return w.top.Links.Arrives(road, on, d, from, size)

@@ -12,16 +12,16 @@ import (
 	"github.com/lockfault/lockfault/faults/sim/lua"
 )
 
-// Scripts are run here and not by miniredis, which makes a Lua state and loads
-// its libraries for each: more work than all else that a command is.
+// This package runs scripts itself. miniredis creates a Lua state and loads its libraries for each
+// script, which costs more than the rest of a command.
 
-// scripts is what a server keeps of scripts, in memory only.
+// scripts is a server's state for scripts, which it keeps only in memory.
 type scripts struct {
-	machine *lua.Machine // the world's, for only one goroutine executes commands
+	machine *lua.Machine // shared by the world, since only one goroutine executes commands
 	known   map[string]string
 	random  lua.Random
-	peer    *server.Peer // as which a script calls commands
-	said    bytes.Buffer // what that is answered
+	peer    *server.Peer // executes the commands that a script calls
+	said    bytes.Buffer // replies to these commands
 }
 
 func newScripts(machine *lua.Machine) *scripts {
@@ -30,7 +30,7 @@ func newScripts(machine *lua.Machine) *scripts {
 	return s
 }
 
-// eval is EVAL, EVALSHA, and their likes that only read.
+// eval executes EVAL, EVALSHA, EVAL_RO and EVALSHA_RO, and returns the reply.
 func (s *redis) eval(from *server.Peer, command string, words []string) []byte {
 	if len(words) < 3 {
 		return failure("ERR wrong number of arguments for '%s' command", strings.ToLower(command))
@@ -63,7 +63,7 @@ func (s *redis) eval(from *server.Peer, command string, words []string) []byte {
 			return failure("%s", err)
 		}
 	}
-	s.scripts.peer.Ctx = from.Ctx // the database that was selected
+	s.scripts.peer.Ctx = from.Ctx // the client's selected database
 	reads := strings.HasSuffix(command, "_RO")
 	return s.scripts.machine.Run(lua.Call{
 		Text: text, Sum: sum, Keys: args[:count], Args: args[count:], RESP3: from.Resp3, Random: &s.scripts.random,
@@ -71,10 +71,11 @@ func (s *redis) eval(from *server.Peer, command string, words []string) []byte {
 	})
 }
 
-// sha1Letters is how long the sum of a script is.
+// sha1Letters is the length of a script's hexadecimal SHA-1.
 const sha1Letters = 40
 
-// load keeps a script, and be it one that will fail.
+// load compiles and stores a script, and returns its SHA-1. A script that fails at run time is
+// stored too.
 func (s *scripts) load(text string) (sum string, err error) {
 	if err := s.machine.Compile(text); err != nil {
 		return "", err
@@ -84,8 +85,8 @@ func (s *scripts) load(text string) (sum string, err error) {
 	return sum, nil
 }
 
-// scripted executes a command that a script calls, which may be one that only
-// reads, and returns what is answered.
+// scripted executes a command that a script calls, and returns the reply. If reads is set, the
+// script is read-only and writes fail.
 func (s *redis) scripted(words []string, resp3, reads bool) []byte {
 	command := strings.ToUpper(words[0])
 	_, blocks := blocksFor(command, words)
@@ -99,7 +100,7 @@ func (s *redis) scripted(words []string, resp3, reads bool) []byte {
 	}
 	peer, said := s.scripts.peer, &s.scripts.said
 	if command == "SELECT" {
-		peer.Ctx = nil // the script's own from now on, not the client's
+		peer.Ctx = nil // the script's selection must not change the client's
 	}
 	peer.Resp3 = resp3
 	s.execute(peer, command, words)
@@ -115,8 +116,8 @@ func (s *redis) scripted(words []string, resp3, reads bool) []byte {
 	return answer
 }
 
-// notFromScripts reports whether Redis allows a command, in upper case, to
-// scripts; it asks for the flag noscript.
+// notFromScripts reports whether Redis forbids a command, in upper case, in scripts: its noscript
+// flag.
 func notFromScripts(command string) bool {
 	switch command {
 	case "ACL", "AUTH", "BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN", "CLIENT", "CONFIG", "DEBUG", "DISCARD",
@@ -127,7 +128,7 @@ func notFromScripts(command string) bool {
 	return false
 }
 
-// script is SCRIPT.
+// script executes SCRIPT and returns the reply.
 func (s *redis) script(words []string) []byte {
 	if len(words) < 2 {
 		return failure("ERR wrong number of arguments for 'script' command")
@@ -167,7 +168,7 @@ func (s *redis) script(words []string) []byte {
 	return failure("ERR unknown subcommand '%s'. Try SCRIPT HELP.", words[1])
 }
 
-// failure returns an error as a server sends it.
+// failure returns an error reply in RESP.
 func failure(format string, args ...any) []byte {
 	return fmt.Appendf(nil, "-"+format+"\r\n", args...)
 }

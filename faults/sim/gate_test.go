@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// gateKinds are the events of commands and of what the gate does.
+// gateKinds are the kinds of events about commands and the gate.
 var gateKinds = []checker.Kind{
 	checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped,
 }
@@ -21,8 +21,8 @@ func on(way faults.Way, commands ...string) faults.Match {
 	return faults.Match{Clients: []string{"A"}, Way: way, Commands: commands}
 }
 
-// story is a table of what happens to one request of A, SET lock A-value-1,
-// under orders given before and after it was sent.
+// TestGateOrders checks what happens to one request of A, SET lock A-value-1, under orders given
+// before and after the request was sent.
 func TestGateOrders(t *testing.T) {
 	second := faults.Span{Abs: time.Second}
 	for _, c := range []struct {
@@ -100,14 +100,15 @@ func TestGateOrders(t *testing.T) {
 	}
 }
 
-// What stands behind a held or delayed message on its connection waits with it,
-// or a pipeline would be executed, and answered, in the wrong order.
+// TestGateKeepsTheOrderOfAConnection checks that messages behind a held or delayed message on its
+// connection wait. Otherwise a pipeline would be executed, and its replies returned, in the wrong
+// order.
 func TestGateKeepsTheOrderOfAConnection(t *testing.T) {
 	second := faults.Span{Abs: time.Second}
 	for _, c := range []struct {
 		name  string
 		order faults.Fault
-		free  bool // it needs a pass
+		free  bool // the case needs a pass
 		took  time.Duration
 	}{
 		{"hold a request", faults.Hold{Match: on(faults.Before, "SET")}, true, 2 * time.Second},
@@ -147,7 +148,7 @@ func TestPassOnceTakesTheOneHeldLongest(t *testing.T) {
 			c.send("SETNX lock value-number-" + string(rune('1'+i)))
 			s.run(10 * time.Millisecond)
 		}
-		// The second of B waits behind its first, at no door yet.
+		// The second request of B waits behind the first and has not reached the gate.
 		if a, b := s.Client("A").Held, s.Client("B").Held; a != 1 || b != 1 {
 			t.Errorf("held %d of A and %d of B; want 1 each", a, b)
 		}
@@ -173,8 +174,8 @@ func TestPassOnceTakesTheOneHeldLongest(t *testing.T) {
 	})
 }
 
-// A client that gave up doesn't unsay what it said: a held request is still
-// executed when it is let go, even if its connection was closed meanwhile.
+// TestHeldRequestOutlivesItsConnection checks that a held request is executed after a pass even if
+// its client gave up and closed the connection meanwhile.
 func TestHeldRequestOutlivesItsConnection(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")
@@ -198,7 +199,7 @@ func TestHeldRequestOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-// So it is with a delayed one.
+// TestDelayedRequestOutlivesItsConnection checks the same for a delayed request.
 func TestDelayedRequestOutlivesItsConnection(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -228,7 +229,7 @@ func TestDropLosesTheRestOfTheConnection(t *testing.T) {
 			dropped A request SET lock A1
 			dropped A request INCR n
 			dropped A request INCR n`, checker.Request, checker.Dropped)
-		// A new connection is a new start.
+		// A new connection is not affected.
 		b := s.dial("A", "n1")
 		b.send("SET lock A-value-2")
 		b.receive(5).want("+OK\r\n")
@@ -264,8 +265,8 @@ func TestHandshakeIsNotAnyCommand(t *testing.T) {
 	})
 }
 
-// The client library sends again what got no answer: the gate and the history
-// see both.
+// TestRetryOfTheClientLibrary checks that the gate and the history have both the request without a
+// reply and the client library's retry.
 func TestRetryOfTheClientLibrary(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1", func(o *redis.Options) { o.MaxRetries = 3 })

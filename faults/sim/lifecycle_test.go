@@ -99,7 +99,7 @@ func TestApplyErrors(t *testing.T) {
 				t.Errorf("%s: %v; want %q", c.fault, err, c.want)
 			}
 		}
-		// What is so already is no fault.
+		// A fault that changes nothing has no effect.
 		s.apply(
 			faults.RestartNode{Node: "n1"}, faults.ResumeNode{Node: "n1"}, faults.Heal{}, faults.Pass{},
 			faults.ResumeClient{Client: "A"}, faults.RestartClient{Client: "A"},
@@ -149,7 +149,7 @@ func TestPausedClient(t *testing.T) {
 		reads.want("0s")
 		dials.want("connected")
 		s.run(time.Second)
-		// The reply came, but nobody waits for it any more.
+		// The reply arrived, but no goroutine waits for it any more.
 		s.want(`
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK
@@ -161,8 +161,8 @@ func TestPausedClient(t *testing.T) {
 	})
 }
 
-// The reply that came while the process was stopped is read, if there was still
-// time for it.
+// TestPauseShorterThanTheDeadline checks that a reply that arrived during a pause is read if its
+// deadline has not passed.
 func TestPauseShorterThanTheDeadline(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")
@@ -179,8 +179,8 @@ func TestPauseShorterThanTheDeadline(t *testing.T) {
 	})
 }
 
-// A read that begins after its deadline fails, though there is something to
-// read: so does the net package.
+// TestReadAfterTheDeadline checks that a read that begins after its deadline fails even if data is
+// available, as in package net.
 func TestReadAfterTheDeadline(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -231,7 +231,7 @@ func TestCrashedClient(t *testing.T) {
 		s.apply(faults.CrashClient{Client: "A"})
 		dialling := s.begin(func() (any, error) { return s.Dial(bg, "A", "n1") })
 		s.run(time.Minute)
-		// What was written is executed, the answer has nobody to go to.
+		// The written request is executed, and its reply has no receiver.
 		s.want(`
 			crash A
 			A > n1/0 SET lock A1
@@ -334,7 +334,7 @@ func TestNodePause(t *testing.T) {
 		a.send("SET lock A-value-1 PX 30000", "GET lock")
 		s.run(time.Second)
 		b.send("SETNX lock B-value-1")
-		a.Close() // it gave up; the kernel still has what it wrote
+		a.Close() // the client gave up; the kernel still sends the written data
 		s.run(time.Second)
 		s.want("fault n1 pause")
 		if way := s.Client("B").UnderWay; way != 1 {
@@ -353,7 +353,7 @@ func TestNodePause(t *testing.T) {
 	})
 }
 
-// A key's time passes while its node stands still.
+// TestExpiryDuringANodePause checks that a key's lifetime continues while its node is paused.
 func TestExpiryDuringANodePause(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")
@@ -369,7 +369,7 @@ func TestOperators(t *testing.T) {
 	for _, c := range []struct {
 		fault faults.Fault
 		want  string
-		other string // what is left of another key
+		other string // remaining lifetime of another key
 	}{
 		{faults.Flush{Node: "n1"}, "n1/0 gone by flush", "redis: nil"},
 		{faults.Evict{Node: "n1"}, "n1/0 gone by eviction", "x"},

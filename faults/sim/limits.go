@@ -8,8 +8,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// How long Redis lets a string become, in bytes, and which bit of it is the last:
-// miniredis would make one of any length.
+// The maximum length of a string in Redis, in bytes, and the offset of its last bit. miniredis has
+// no such limits.
 const (
 	longestString = 512 << 20
 	lastBit       = math.MaxUint32
@@ -20,9 +20,9 @@ const (
 	noSuchBit = "ERR bit offset is not an integer or out of range"
 )
 
-// exceeds answers a command that would make a string longer than Redis lets it
-// become, and a SETRANGE of nothing, which makes none longer, and reports whether it
-// did. Whatever else is wrong with a command miniredis says.
+// exceeds replies to a command that would make a string longer than Redis allows. exceeds also
+// replies to a SETRANGE with an empty value, which never extends a string. The result reports
+// whether it replied. miniredis reports all other errors of such commands.
 func (s *redis) exceeds(from *server.Peer, command string, words []string) bool {
 	if s.Follows() {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A string of the greatest length takes no letter more. In the table of cases it
-// would have to be replicated and looked at, too, which takes gigabytes.
+// TestAppendBeyondTheLimit checks that a string of the maximum length cannot grow. As a case in the
+// table, the string would also have to be replicated and compared, which takes gigabytes.
 func TestAppendBeyondTheLimit(t *testing.T) {
 	w, err := New(Config{Nodes: 1, Lock: faults.SingleKeyLock("lock"), TTL: time.Second})
 	if err != nil {

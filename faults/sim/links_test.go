@@ -19,7 +19,7 @@ func TestLatencyAndJitter(t *testing.T) {
 		base, jitter time.Duration
 		fault        faults.Fault
 		low, high    time.Duration
-		least        int // different values of 200
+		least        int // minimum number of different values among 200
 	}{
 		{"default", 0, 0, nil, 300 * time.Microsecond, 700 * time.Microsecond, 150},
 		{"configured", 10 * time.Millisecond, time.Millisecond, nil, 9 * time.Millisecond, 11 * time.Millisecond, 150},
@@ -32,7 +32,7 @@ func TestLatencyAndJitter(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			events := play(t, sim.Config{Nodes: 2, Seed: 7, Base: c.base, Jitter: c.jitter}, func(s *stage) {
 				if c.fault != nil {
-					s.apply(c.fault) // A is not known yet
+					s.apply(c.fault) // client A does not exist yet
 				}
 				a := s.dial("A", "n1")
 				for range 100 {
@@ -71,7 +71,7 @@ func TestPartition(t *testing.T) {
 		}
 		s.command(a2, "SET", "lock", "A-value-2").want("OK")
 		s.command(b1, "GET", "lock").want("redis: nil")
-		// A new connection finds nobody either, and is in no hurry to say so.
+		// A new connection cannot be made either, and its attempt does not fail at once.
 		sent = s.Now()
 		if dial := s.command(a1, "GET", "lock").wait(); !strings.Contains(dial.said(), "deadline") || dial.ended-sent < time.Second {
 			t.Errorf("%s after %v; want the dialler's timeout", dial.said(), dial.ended-sent)
@@ -101,8 +101,7 @@ func TestPartitionCutsRepliesToo(t *testing.T) {
 			held A reply SET lock A1
 			passed A reply SET lock A1
 			dropped A reply SET lock A1`, gateKinds...)
-		// The connection is of no use any more; its ends find out when they
-		// can talk again.
+		// The connection is unusable; its ends detect this when they can communicate again.
 		if reading.done {
 			t.Errorf("the client heard of it: %s", reading.said())
 		}
@@ -122,7 +121,8 @@ func TestHealSparesWhatLostNothing(t *testing.T) {
 	})
 }
 
-// An empty list of clients means all, those included who come later.
+// TestPartitionOfEverybody checks that an empty list of clients means all, including future
+// clients.
 func TestPartitionOfEverybody(t *testing.T) {
 	play(t, sim.Config{Nodes: 2, Seed: 1}, func(s *stage) {
 		s.apply(faults.Partition{Nodes: []string{"n2"}})
@@ -137,7 +137,8 @@ func TestPartitionOfEverybody(t *testing.T) {
 	})
 }
 
-// A subscriber can't have missed a message and yet be on the same connection.
+// TestPartitionOfASubscriber checks that the connection of a subscriber ends if it missed a
+// message.
 func TestPartitionOfASubscriber(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -151,7 +152,7 @@ func TestPartitionOfASubscriber(t *testing.T) {
 	})
 }
 
-// moments writes when requests and replies arrived, one a line.
+// moments returns the times at which requests and replies arrived, one per line.
 func (s *stage) moments() string {
 	var all []string
 	for _, e := range s.events {
@@ -178,7 +179,8 @@ func rate(text string) faults.Rate {
 	return r
 }
 
-// PING is 14 bytes long and PONG 7, GET k 20 and its answer here 100.
+// TestBandwidth checks arrival times on a limited line. PING is 14 bytes long and PONG 7, GET k 20
+// and its reply here 100.
 func TestBandwidth(t *testing.T) {
 	pings := []string{"request PING 2.01s", "reply PING 3.02s"}
 	for _, c := range []struct {
@@ -223,7 +225,7 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// Each connection is a line of its own.
+// TestBandwidthIsThatOfAConnection checks that each connection has a separate line.
 func TestBandwidthIsThatOfAConnection(t *testing.T) {
 	play(t, sim.Config{Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
 		s.apply(faults.Bandwidth{Rate: rate("7B/s")})
@@ -234,8 +236,8 @@ func TestBandwidthIsThatOfAConnection(t *testing.T) {
 	})
 }
 
-// A line that nobody used is free, however long that was, and what a client
-// wrote before it hung up arrives before the server learns of that.
+// TestBandwidthIsNotSaved checks that an idle line does not accumulate bandwidth. It also checks
+// that data that a client wrote before it hung up arrives before the server detects the close.
 func TestBandwidthIsNotSaved(t *testing.T) {
 	play(t, sim.Config{Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
 		s.apply(faults.Bandwidth{Rate: rate("7B/s")})
@@ -250,8 +252,8 @@ func TestBandwidthIsNotSaved(t *testing.T) {
 	})
 }
 
-// What is on its way on a link that changes arrives at once, in its order; on
-// other links it doesn't.
+// TestChangeOfALink checks that messages on a link that changes arrive at once and in order, and
+// that those on other links do not.
 func TestChangeOfALink(t *testing.T) {
 	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
 	for _, c := range []struct {
@@ -285,7 +287,7 @@ func TestChangeOfALink(t *testing.T) {
 				a.send("PING", "GET k", "TIME")
 				s.run(3500 * time.Millisecond)
 				s.apply(c.then)
-				a.send("ECHO x") // finds a free line
+				a.send("ECHO x") // the line is idle
 				s.run(time.Minute)
 				s.wantMoments(c.want...)
 			})
@@ -293,16 +295,16 @@ func TestChangeOfALink(t *testing.T) {
 	}
 }
 
-// The link of A to n1 times out 5 s after the first second. Of its connections
-// one is there and loses something, one is there and idle, one is opened in the
-// third second.
+// TestTimeout checks a timeout of 5 s on A's link to n1 that starts after 1 s. Of three
+// connections, the first loses a message, the second is idle, and the third is opened in the third
+// second.
 func TestTimeout(t *testing.T) {
 	timeout := faults.Timeout{Clients: []string{"A"}, Nodes: []string{"n1"}, After: faults.Span{Abs: 5 * time.Second}}
 	for _, c := range []struct {
 		name string
 		at   time.Duration
 		then faults.Fault
-		want [3]string // how the three end, and when
+		want [3]string // how and when the three connections end
 	}{
 		{"and no end", time.Hour, faults.Clear{}, [3]string{"EOF at 6s", "EOF at 6s", "EOF at 8s"}},
 		{"healed before", 4 * time.Second, faults.Heal{}, [3]string{"read: connection reset by peer at 4s", "nothing yet", "nothing yet"}},
@@ -351,14 +353,15 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A new client has what was said about all; a partition gives way to a timeout.
+// TestTimeoutOfEverybody checks that settings for all clients apply to a new client, and that a
+// timeout replaces a partition.
 func TestTimeoutOfEverybody(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		a := s.dial("A", "n1")
 		s.apply(faults.Partition{}, faults.Timeout{After: faults.Span{Abs: time.Second}})
 		b := s.dial("B", "n1")
 		for _, end := range []*task{a.receive(1), b.receive(1)} {
-			// Not at the very second, where timers of the client may end.
+			// Slightly after the full second, at which timers of the client may end.
 			if end.want("EOF"); end.ended <= time.Second || end.ended > time.Second+time.Microsecond {
 				t.Errorf("it ended at %v", end.ended)
 			}
@@ -369,8 +372,8 @@ func TestTimeoutOfEverybody(t *testing.T) {
 	})
 }
 
-// What the server was doing for a connection ends with it, a subscription hears
-// nothing of what is said meanwhile, and replies are lost too.
+// TestTimeoutEndsTheServersEnd checks that the server's work for a connection ends with it, that a
+// subscription misses the messages published meanwhile, and that replies are lost too.
 func TestTimeoutEndsTheServersEnd(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		waiting, hearing, asking, b := s.dial("A", "n1"), s.dial("A", "n1"), s.dial("A", "n1"), s.client("B", "n1")
@@ -391,7 +394,8 @@ func TestTimeoutEndsTheServersEnd(t *testing.T) {
 	})
 }
 
-// A stopped process finds its connection closed when it goes on.
+// TestTimeoutOfAPausedClient checks that a paused process finds its connection closed when it
+// resumes.
 func TestTimeoutOfAPausedClient(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		end := s.dial("A", "n1").receive(1)
@@ -405,7 +409,8 @@ func TestTimeoutOfAPausedClient(t *testing.T) {
 	})
 }
 
-// A server that is down refuses connections over such a link too.
+// TestTimeoutOfANodeThatIsDown checks that a server that is down refuses connections over a link
+// with a timeout too.
 func TestTimeoutOfANodeThatIsDown(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		s.apply(faults.Timeout{After: faults.Span{Abs: time.Second}}, faults.CrashNode{Node: "n1"})

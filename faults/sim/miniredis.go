@@ -6,11 +6,11 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// What follows is where Redis does something else than miniredis does, as
-// package conformance found out.
+// The functions below correct differences between miniredis and Redis that package conformance
+// found.
 
-// before has its say before the server executes a command, and reports whether
-// that was all.
+// before runs before miniredis executes a command. before rejects writes to a replica, and reports
+// whether it replied.
 func (s *redis) before(peer *server.Peer, command string, _ ...string) bool {
 	if !s.Follows() || !s.writes(command) {
 		return false
@@ -19,10 +19,10 @@ func (s *redis) before(peer *server.Peer, command string, _ ...string) bool {
 	return true
 }
 
-// readOnly is what a replica says to a write.
+// readOnly is the error with which a replica rejects a write.
 const readOnly = "READONLY You can't write against a read only replica."
 
-// writes reports whether a command, in upper case, may change data by itself.
+// writes reports whether a command, in upper case, may itself change data.
 func (s *redis) writes(command string) bool {
 	switch command {
 	case "AUTH", "CLIENT", "CLUSTER", "COMMAND", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO", "INFO", "MEMORY",
@@ -33,7 +33,7 @@ func (s *redis) writes(command string) bool {
 	return s.commands.IsRegisteredCommand(command) && !s.commands.IsReadOnlyCommand(command)
 }
 
-// flush removes all keys, one by one: who watches one is to notice.
+// flush removes all keys individually, so that clients that watch a key notice.
 func (s *redis) flush() {
 	s.tick()
 	db := s.mini.DB(0)
@@ -42,7 +42,7 @@ func (s *redis) flush() {
 	}
 }
 
-// flushes reports whether a command that removes all keys is right.
+// flushes reports whether a command that removes all keys has valid arguments.
 func flushes(words []string) bool {
 	return len(words) == 1 || len(words) == 2 && strings.EqualFold(words[1], "ASYNC")
 }

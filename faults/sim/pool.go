@@ -9,17 +9,17 @@ import (
 	"github.com/lockfault/lockfault/faults/sim/lua"
 )
 
-// Pool are servers of worlds that were closed, and what ran their scripts, for worlds to come: to make one
-// costs more than many a command. What servers held is gone; all else that one of ours knows is outside of
-// miniredis. That scripts leave nothing for each other is so within a world, too. The zero value is
-// empty. Safe for concurrent use.
+// Pool keeps servers and Lua machines of closed worlds for later worlds, because creating them
+// costs more than many commands. A server in the pool has no data; this package keeps all its other
+// state outside of miniredis. A machine leaves nothing from one script to the next. The zero value
+// is empty. A Pool is safe for concurrent use.
 type Pool struct {
 	mu       sync.Mutex
 	list     []*miniredis.Miniredis
 	machines []*lua.Machine
 }
 
-// takeMachine returns what runs scripts; a nil *Spares makes a new one.
+// takeMachine returns a machine that runs scripts. A nil *Pool creates a new machine.
 func (s *Pool) takeMachine() *lua.Machine {
 	if s != nil {
 		s.mu.Lock()
@@ -33,7 +33,7 @@ func (s *Pool) takeMachine() *lua.Machine {
 	return new(lua.Machine)
 }
 
-// leaveMachine takes it over; a nil *Spares doesn't.
+// leaveMachine puts a machine into the pool. A nil *Pool discards it.
 func (s *Pool) leaveMachine(machine *lua.Machine) {
 	if s != nil {
 		s.mu.Lock()
@@ -42,7 +42,7 @@ func (s *Pool) leaveMachine(machine *lua.Machine) {
 	}
 }
 
-// take returns a server without data; a nil *Spares makes a new one.
+// take returns a server without data. A nil or empty *Pool creates a new server.
 func (s *Pool) take(name string) (*miniredis.Miniredis, error) {
 	if s != nil {
 		s.mu.Lock()
@@ -54,8 +54,8 @@ func (s *Pool) take(name string) (*miniredis.Miniredis, error) {
 		}
 	}
 	mini := miniredis.NewMiniRedis()
-	// Dial is what makes a server that listens nowhere; the gate hands
-	// it its requests directly, so the connection is not needed.
+	// Dial creates a server that does not listen. The gate passes requests to the server directly,
+	// so the connection is not needed.
 	conn, err := mini.Dial()
 	if err != nil {
 		return nil, fmt.Errorf("sim: starting %s: %w", name, err)
@@ -64,7 +64,7 @@ func (s *Pool) take(name string) (*miniredis.Miniredis, error) {
 	return mini, nil
 }
 
-// leave takes over a server to which nobody is connected any more; a nil *Spares ends it.
+// leave puts a server without connections into the pool. A nil *Pool closes it.
 func (s *Pool) leave(mini *miniredis.Miniredis) {
 	if s == nil {
 		mini.Close()

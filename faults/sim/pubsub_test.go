@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// subscribe lets a client subscribe to ch and waits until it has.
+// subscribe subscribes a client to ch and waits for the confirmation.
 func (s *stage) subscribe(c *redis.Client) (sub *redis.PubSub) {
 	s.t.Helper()
 	s.do(func() (any, error) {
@@ -51,7 +51,7 @@ func TestSubscribersHearInOneOrder(t *testing.T) {
 		s.forget()
 		b.send("PUBLISH ch 1", "PUBLISH ch 2")
 		s.run(time.Second)
-		// Redis tells channels before patterns.
+		// Redis sends messages of channels before those of patterns.
 		s.want(`
 			A < n1 ["message" "ch" "1"]
 			A < n1 ["pmessage" "*" "ch" "1"]
@@ -69,7 +69,7 @@ func TestGateOfMessages(t *testing.T) {
 	}{
 		{"drop", faults.Drop{Match: on(faults.Messages), Times: 1}, false, `
 			dropped A push
-			A < n1 ["message" "ch" "2"]`}, // a server drops them one by one
+			A < n1 ["message" "ch" "2"]`}, // a server drops pushes individually
 		{"hold", faults.Hold{Match: on(faults.Messages)}, true, `
 			held A push
 			passed A push
@@ -121,9 +121,9 @@ func TestSubscriptionEndsWithItsConnection(t *testing.T) {
 	})
 }
 
-// go-redis pings its subscriptions with a mutex locked. If that blocked while
-// the client is paused, closing the subscription would wait for the mutex, and
-// virtual time for that.
+// TestPausedSubscriberDoesNotStopTime checks that writes to a subscription do not block during a
+// pause. go-redis pings its subscriptions with a mutex locked: if the ping blocked, closing the
+// subscription would wait for the mutex, and virtual time would stop.
 func TestPausedSubscriberDoesNotStopTime(t *testing.T) {
 	for _, f := range []faults.Fault{faults.PauseClient{Client: "A"}, faults.CrashClient{Client: "A"}} {
 		t.Run(f.String(), func(t *testing.T) {

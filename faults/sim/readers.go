@@ -7,24 +7,23 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// readers are goroutines of clients that wait in Read. What they wait for may
-// come to several at one instant. They are let go one by one, each when all
-// others wait again; and two of one client never at the very same instant, if
-// they can be told apart. Else whatever they do next they would do at one
-// instant too, after a sleep of the same length say, and race for the
-// connections of a pool. The zero value is empty.
+// readers schedules the goroutines of clients that wait in Read. Data may arrive for several of
+// them at one instant. They continue one by one, each when all others wait again.
+//
+// Two readers of one client never continue at the same instant if their ranks differ. Otherwise
+// their next actions, for example after sleeps of equal length, would also fall on one instant, and
+// they would race for the connections of a pool. The zero value is empty.
 type readers struct {
-	waking []*conn // there is something to see for whoever reads these
+	waking []*conn // connections whose readers have something to see
 	now    time.Time
-	woken  []rank // who was let go now
+	woken  []rank // ranks of the readers that continued at now
 }
 
-// note tells whoever reads the connection that there is something to see.
-// Callers hold w.mu.
+// note notifies the connection's reader, if any, that there is something to see. Callers hold w.mu.
 func (c *conn) note() {
 	w := c.world
 	if !c.reading {
-		return // whoever reads next looks first
+		return // the next reader looks before it waits
 	}
 	if w.closed {
 		c.wake()
@@ -37,15 +36,15 @@ func (c *conn) note() {
 	w.rouse()
 }
 
-// linger lets a reader that was told see it soon, not now.
+// linger delays a reader's pending notification slightly, to noticedAt.
 func (c *conn) linger() {
 	c.from = c.world.noticedAt(c.link())
-	c.world.plan(c.from, c.rank("wake"), func() {}) // Run looks again then
+	c.world.plan(c.from, c.rank("wake"), func() {}) // Run looks again at that time
 }
 
-// noticedAt returns when a client learns of what happens to a link now: up to a
-// microsecond later. A script's times are round ones, at which the client's own
-// timers end, and of two things at one instant a select takes either.
+// noticedAt returns when a client notices a change of a link that happens now: up to 1 µs later.
+// Scripts use round times, at which the client's own timers also fire, and select chooses at random
+// between two events at one instant.
 func (w *World) noticedAt(on topology.Link) time.Time {
 	const most = time.Microsecond
 	now := time.Now()
@@ -59,14 +58,14 @@ func (c *conn) wake() {
 	}
 }
 
-// rank orders connections by what was last said on them.
+// rank returns the rank of a connection by its last request.
 func (c *conn) rank(what string) rank {
 	return rank{who: c.client.Name, where: c.node.Name, what: what, message: c.said}
 }
 
-// next takes out the connection whose reader is let go next, nil if there is
-// none now. It reports whether somebody has to wait for the next instant.
-// Readers of a paused client wait until it goes on.
+// next removes and returns the connection whose reader continues next, or nil. crowded reports
+// whether a reader must wait for the next instant. Readers of a paused client wait until it
+// resumes.
 func (r *readers) next() (next *conn, crowded bool) {
 	if len(r.waking) == 0 {
 		return nil, false
@@ -95,8 +94,8 @@ func (r *readers) next() (next *conn, crowded bool) {
 	return next, crowded
 }
 
-// crowd reports whether another one of its client was let go now that can be
-// told apart from it.
+// crowd reports whether a reader of the same client but a different rank has already continued at
+// this instant.
 func (r *readers) crowd(one rank) bool {
 	for _, other := range r.woken {
 		if other.who == one.who && other.compare(one) != 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-// What comes to several readers of one client at one instant they see a
-// nanosecond apart, in the order of what they had said, whoever connected first.
-// Two that had said the same can't be told apart and stay together. None sees it
-// at the round time of the script.
+// TestReadersWakeOneByOne checks that several readers of one client whose data arrives at one
+// instant continue 1 ns apart, in the order of their last requests, whichever connected first.
+// Readers with equal requests cannot be distinguished and continue together. No reader continues at
+// the round time of the script.
 func TestReadersWakeOneByOne(t *testing.T) {
 	second := faults.Span{Abs: time.Second}
 	for _, c := range []struct {
 		name        string
-		first, then faults.Fault // a second apart
+		first, then faults.Fault // 1 s apart
 	}{
 		{"deadline", faults.Clear{}, faults.Clear{}},
 		{"crash", faults.Clear{}, faults.CrashNode{Node: "n1"}},
@@ -57,7 +57,7 @@ func TestReadersWakeOneByOne(t *testing.T) {
 	}
 }
 
-// Nodes are told apart too.
+// TestReadersOfTwoNodes checks that readers of different nodes are distinguished too.
 func TestReadersOfTwoNodes(t *testing.T) {
 	play(t, sim.Config{Nodes: 2, Seed: 1}, func(s *stage) {
 		var ends []*task
@@ -74,7 +74,8 @@ func TestReadersOfTwoNodes(t *testing.T) {
 	})
 }
 
-// A server that is down refuses soon, not at the round time of the script.
+// TestRefusalTakesTime checks that a server that is down refuses soon after the round time of the
+// script.
 func TestRefusalTakesTime(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		s.apply(faults.CrashNode{Node: "n1"})
@@ -85,8 +86,8 @@ func TestRefusalTakesTime(t *testing.T) {
 	})
 }
 
-// A paused client learns nothing in its pause, whatever its readers had waited
-// for; and nobody is left waiting when the world closes meanwhile.
+// TestReadersOfAPausedClient checks that no reader of a paused client continues during the pause,
+// and that none stays blocked when the world closes meanwhile.
 func TestReadersOfAPausedClient(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		one, two := s.dial("A", "n1"), s.dial("A", "n1")
@@ -102,8 +103,8 @@ func TestReadersOfAPausedClient(t *testing.T) {
 	})
 }
 
-// A client's timer that ends together with a run has ended before it: what the
-// script does next finds the client as it is after that.
+// TestTimersEndBeforeARun checks that a client's timer that ends together with a run takes effect
+// before the script's next step.
 func TestTimersEndBeforeARun(t *testing.T) {
 	for range 50 {
 		play(t, sim.Config{Seed: 1}, func(s *stage) {

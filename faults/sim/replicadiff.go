@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// record is a key with all that a replica must know of it.
+// record is the state of a key that a replica needs. The zero value is a key that does not exist.
 type record struct {
 	kind    string
 	content string // for comparison
 	pairs   []string
-	until   time.Time // on the server's clock; zero means for ever
+	until   time.Time // on the server's clock; zero means never
 }
 
-// effect is a change of some keys; a nil record means that the key is gone. A
-// full one carries all data there is: whatever else a follower has is gone too.
+// effect is a change of some keys; a nil record means that the key was removed. A full effect has
+// all data: a follower removes every other key.
 type effect struct {
 	offset int
 	keys   map[string]*record
 	full   bool
-	size   int // about, in bytes of RESP
+	size   int // approximate size in bytes of RESP
 }
 
-// moved reports whether the record has another expiry date than the other one.
+// moved reports whether the expiry dates of the records differ by more than slack.
 func (r record) moved(other record) bool { return r.until.Sub(other.until).Abs() > slack }
 
-// size returns about how long the commands are that Redis would send for a
-// record that was another one before.
+// size returns the approximate size of the commands that Redis would send to change a key from was
+// to r.
 func (r record) size(key string, was record) (total int) {
 	date := strconv.FormatInt(r.until.UnixMilli(), 10)
 	set := map[string]string{"string": "SET", "hash": "HSET", "list": "RPUSH", "set": "SADD", "zset": "ZADD"}[r.kind]
@@ -49,7 +49,7 @@ func (r record) size(key string, was record) (total int) {
 	return size(words...)
 }
 
-// size returns how long a command is in RESP.
+// size returns the length of a command in RESP.
 func size(words ...string) int {
 	header := func(n int) int { return len("*\r\n") + len(strconv.Itoa(n)) }
 	total := header(len(words))
@@ -59,7 +59,7 @@ func size(words ...string) int {
 	return total
 }
 
-// records reads all data.
+// records returns the records of all keys in database 0.
 func (s *redis) records() map[string]record {
 	s.tick()
 	all := map[string]record{}
@@ -69,7 +69,7 @@ func (s *redis) records() map[string]record {
 	return all
 }
 
-// record reads a key. One that isn't there has the zero record.
+// record returns the record of a key, or the zero record if the key does not exist.
 func (s *redis) record(key string) record {
 	db := s.mini.DB(0)
 	if !db.Exists(key) {
@@ -102,7 +102,7 @@ func (s *redis) record(key string) record {
 	return r
 }
 
-// apply makes the data what the effect says.
+// apply changes the data as the effect states.
 func (s *redis) apply(e effect) {
 	if e.full {
 		for key := range s.records() {
@@ -116,7 +116,7 @@ func (s *redis) apply(e effect) {
 	}
 }
 
-// set makes a key what the record says.
+// set changes a key to the record, or removes it if the record is nil or expired.
 func (s *redis) set(key string, r *record) {
 	s.tick()
 	db := s.mini.DB(0)
@@ -126,7 +126,7 @@ func (s *redis) set(key string, r *record) {
 	}
 	switch r.kind {
 	case "string":
-		_ = db.Set(key, r.pairs[0]) // the key is gone, so it can't have another type
+		_ = db.Set(key, r.pairs[0]) // cannot fail: the key was removed, so it has no other type
 	case "hash":
 		db.HSet(key, r.pairs...)
 	case "list":

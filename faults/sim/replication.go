@@ -10,26 +10,26 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// feed is how a server that follows is told what its leader does: a connection
-// to the leader, with a stream of effects on it. The zero value isn't connected.
+// feed is a follower's connection to its leader, with a stream of effects. The zero value is not
+// connected.
 type feed struct {
 	of        *topology.Server // the leader
-	connected bool             // for the leader; what sets out else is missed
-	joining   *item            // the handshake, if one is under way
-	session   int              // grows when what is on its way is lost
+	connected bool             // as the leader sees it; effects sent while false are missed
+	joining   *item            // the handshake in progress; nil if none
+	session   int              // increases when data on its way is lost
 
 	line    topology.Line
 	last    time.Time  // arrival of the last effect: the stream keeps its order
-	sent    []shipment // what is on its way
-	waiting []effect   // what set out since the stream was stopped
-	door    []effect   // what arrived while the server was stopped
+	sent    []shipment // effects on their way
+	waiting []effect   // effects held back since the stream was stopped
+	door    []effect   // effects that arrived while the server was stopped
 
-	applied int             // how many of its leader's effects arrived
-	acked   int             // how many of them the leader knows of
-	missed  []effect        // what it must be sent when it has connected
-	another bool            // its leader is not the one before: it is sent all data
-	whole   bool            // and by a full resynchronization
-	shape   topology.Stream // what the above goes by
+	applied int             // offset of the last applied effect
+	acked   int             // offset that the leader knows to be applied
+	missed  []effect        // effects to send after reconnecting
+	another bool            // the leader has changed: all data is sent
+	whole   bool            // a full resynchronization is needed, which sends all data
+	shape   topology.Stream // the leader's Stream that is in force here
 }
 
 // shipment is an effect on its way.
@@ -38,10 +38,10 @@ type shipment struct {
 	arrives *item
 }
 
-// of returns the server of the topology's one.
+// of returns the redis of a server of the topology.
 func (w *World) of(s *topology.Server) *redis { return w.servers[s.ID] }
 
-// followers returns who follows the server, up or not.
+// followers returns the servers that follow s, up or not.
 func (w *World) followers(s *redis) (list []*redis) {
 	for _, f := range s.Followers() {
 		list = append(list, w.of(f))
@@ -49,9 +49,9 @@ func (w *World) followers(s *redis) (list []*redis) {
 	return list
 }
 
-// replicate compares the data with what the followers were told and sends them
-// the difference: effects, not commands, and expiry as dates on the clock of
-// the primary, as Redis does.
+// replicate compares the data with the data last sent to the followers, and sends them the
+// difference. Like Redis it sends effects instead of commands, and expiry as dates on the primary's
+// clock.
 func (w *World) replicate(s *redis) {
 	if len(s.Node.Servers) == 1 {
 		return
@@ -109,7 +109,7 @@ func (w *World) ship(f *redis, e effect) {
 	in.sent = append(in.sent, shipment{e, it})
 }
 
-// take applies an effect on a follower, and says how far it got.
+// take applies an effect on a follower, and sends the new offset to the leader.
 func (w *World) take(f *redis, e effect) {
 	w.settle(f)
 	if len(f.tracking.clients) > 0 {
@@ -125,30 +125,31 @@ func (w *World) take(f *redis, e effect) {
 	leader, session := w.of(f.Leader), f.in.session
 	w.plan(w.up(f, time.Now(), "ack", ""), rank{who: servers + f.Name, what: "ack"}, func() {
 		if f.in.session != session {
-			return // it was lost
+			return // the acknowledgement was lost
 		}
 		f.in.acked = max(f.in.acked, e.offset)
 		w.serve(leader)
 	})
 }
 
-// down returns when something arrives at a follower that sets out then, and up
-// the same of what the follower says.
+// down returns when data that the leader sends at from arrives at the follower.
 func (w *World) down(f *redis, from time.Time, what, command string, size int) time.Time {
 	road := f.in.shape.Road()
 	slowed := w.arrives(road, &f.in.line, topology.JitterKey{On: replicaLink(f), What: "delay of " + what, Command: command}, from, size)
 	return slowed.Add(w.up(f, from, what, command).Sub(from))
 }
 
+// up returns when data that the follower sends at from arrives at the leader, without the delays of
+// the leader's Stream.
 func (w *World) up(f *redis, from time.Time, what, command string) time.Time {
 	on := replicaLink(f)
 	return w.arrives(w.top.Links.On(on), &topology.Line{}, topology.JitterKey{On: on, What: what, Command: command}, from, 0)
 }
 
-// replicaLink is the link between a follower and its leader. No fault names it.
+// replicaLink returns the link between a follower and its leader. No fault can name this link.
 func replicaLink(f *redis) topology.Link { return topology.Link{Client: f.Name, Node: f.Node.Name} }
 
-// hasten lets what is on its way to a follower arrive at once.
+// hasten delivers at once the effects on their way to a follower.
 func (w *World) hasten(f *redis) {
 	f.in.line, f.in.last = topology.Line{}, time.Now()
 	for _, sh := range slices.Clone(f.in.sent) {
@@ -157,7 +158,7 @@ func (w *World) hasten(f *redis) {
 	}
 }
 
-// lose loses what is on its way between a follower and its leader.
+// lose loses the data on its way between a follower and its leader. The effects count as missed.
 func (f *redis) lose() {
 	in := &f.in
 	lost := in.door
@@ -171,14 +172,14 @@ func (f *redis) lose() {
 	in.session++
 }
 
-// disconnect ends a follower's connection to its leader.
+// disconnect ends a follower's connection to its leader, or its handshake.
 func (f *redis) disconnect() {
 	f.lose()
 	f.in.connected, f.in.acked = false, 0
 	f.in.abort()
 }
 
-// abort ends a handshake.
+// abort ends a handshake in progress.
 func (in *feed) abort() {
 	if in.joining != nil {
 		in.joining.dead = true
@@ -186,10 +187,10 @@ func (in *feed) abort() {
 	}
 }
 
-// What a primary answers a replica that connects anew, as seen on the wire of
-// redis-server 7.0.15: +PONG; +OK for each of two REPLCONF that come in one go;
-// and behind PSYNC, with what the replica missed in its train, +CONTINUE with 40
-// digits, or, with all data behind it, +FULLRESYNC.
+// The sizes in bytes of a primary's replies to a replica that reconnects, measured on the wire of
+// redis-server 7.0.15. The replies are +PONG; +OK for each of two pipelined REPLCONF; and after
+// PSYNC, +CONTINUE with 40 digits, followed by the missed data, or +FULLRESYNC, followed by all
+// data.
 const (
 	pong       = 7
 	replconf   = 10
@@ -197,8 +198,8 @@ const (
 	fullResync = 56 + 6 + 175
 )
 
-// connect has a follower connect to its leader, unless it is connected, or
-// anything is in the way: then somebody calls again when that has gone.
+// connect starts a follower's handshake with its leader. connect does nothing if the follower is
+// connected or connecting, or if an obstacle exists; it is called again when the obstacle is gone.
 func (w *World) connect(f *redis) {
 	in := &f.in
 	switch {
@@ -221,8 +222,7 @@ func (w *World) connect(f *redis) {
 	})
 }
 
-// answer returns what a leader answers to PSYNC: what the follower missed, or
-// all data.
+// answer returns a leader's reply to PSYNC: the effects that the follower missed, or all data.
 func (s *redis) answer(f *redis) []effect {
 	in := &f.in
 	s.world.settle(s)

@@ -37,7 +37,7 @@ func toAny(command string) (words []any) {
 	return words
 }
 
-// data reads back what fill wrote.
+// data returns what fill wrote.
 func (s *stage) data(c *redis.Client) string {
 	var all []string
 	for _, command := range []string{
@@ -92,7 +92,7 @@ func TestFailover(t *testing.T) {
 				a, b := s.dial("A", "n1"), s.client("B", "n1")
 				s.apply(c.orders...)
 				a.send("SET lock A-value-1 PX 30000")
-				s.run(time.Millisecond) // executed
+				s.run(time.Millisecond) // the request is executed
 				s.run(c.wait)
 				s.apply(faults.Failover{Node: "n1"})
 				a.receive(100).wait() // its connection is reset
@@ -122,7 +122,7 @@ func TestReplicationCatchesUpInOrder(t *testing.T) {
 	})
 }
 
-// arrivals writes when the replica's key changed, one a line.
+// arrivals returns the times at which the replica's key changed, one per line.
 func (s *stage) arrivals() string {
 	var all []string
 	for _, e := range s.events {
@@ -133,8 +133,9 @@ func (s *stage) arrivals() string {
 	return strings.Join(all, ", ")
 }
 
-// A writes at 0 and 1 s, each time 38 bytes of stream, the fault is there from
-// the beginning, others follow 1.5 s after it. Each way takes 10 ms.
+// TestReplicationFaults checks faults of the stream. A writes at 0 s and 1 s, each time 38 bytes of
+// stream. The first fault exists from the beginning, and others follow 1.5 s later. Each way takes
+// 10 ms.
 func TestReplicationFaults(t *testing.T) {
 	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
 	of := func(f faults.Replication) faults.Fault {
@@ -164,7 +165,7 @@ func TestReplicationFaults(t *testing.T) {
 		{"start ends both", list{slow, delay}, list{start}, "A1 1.5s, A2 1.5s"},
 		{"stop, with bandwidth", list{slow, stop}, list{time.Second, of(faults.Replication{Mode: faults.ReplicationBandwidth, Rate: rate("38B/s")}), start},
 			"A1 2.51s, A2 2.51s"}, // start ends both
-		// Three round trips, the third brings what was missed.
+		// Three round trips; the third brings the missed data.
 		{"reset", list{stop}, list{reset, start}, "A1 1.56s, A2 1.56s"},
 		{"reset, of nothing", nil, list{reset}, "A1 20ms, A2 1.02s"},
 		{"reset loses what is on its way", list{delay}, list{reset}, "A1 31.56s, A2 31.56s"},
@@ -216,7 +217,7 @@ func TestReplicationFaults(t *testing.T) {
 	}
 }
 
-// What is written during the handshake comes with what was missed.
+// TestWritesDuringTheHandshake checks that writes during the handshake arrive with the missed data.
 func TestWritesDuringTheHandshake(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
 		a := s.dial("A", "n1")
@@ -266,7 +267,7 @@ func TestReplicationJitter(t *testing.T) {
 	})
 }
 
-// How long each effect is, by the time that it takes at a byte a second.
+// TestSizeOfEffects checks the size of each effect, by its transfer time at 1 byte per second.
 func TestSizeOfEffects(t *testing.T) {
 	command := func(words ...string) int {
 		text := fmt.Sprintf("*%d\r\n", len(words))
@@ -309,8 +310,9 @@ func TestSizeOfEffects(t *testing.T) {
 	}
 }
 
-// A key that is there on the replica only because the primary's clock differs
-// goes when it goes on the primary: Redis replicates that as DEL.
+// TestExpiryIsReplicated checks that a key whose expiry differs on the replica only because of the
+// primary's clock is removed there when it expires on the primary: Redis replicates the expiry as
+// DEL.
 func TestExpiryIsReplicated(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")
@@ -330,7 +332,7 @@ func TestSuccessorIsTheOneThatGotFurthest(t *testing.T) {
 		a := s.client("A", "n1")
 		s.command(a, "SET", "lock", "A-value-1").want("OK")
 		s.run(time.Second)
-		// n1/1 is promoted and goes on alone; n1/2 follows it.
+		// n1/1 is promoted and continues alone; n1/2 follows it.
 		s.apply(faults.Failover{Node: "n1"})
 		s.command(a, "SET", "lock", "A-value-2").want("OK")
 		s.run(time.Second)
@@ -343,7 +345,7 @@ func TestSuccessorIsTheOneThatGotFurthest(t *testing.T) {
 	})
 }
 
-// Whoever follows a new primary has its data and no other.
+// TestReplicasFollowTheNewPrimary checks that followers of a new primary have exactly its data.
 func TestReplicasFollowTheNewPrimary(t *testing.T) {
 	play(t, sim.Config{Replicas: 2, Seed: 1}, func(s *stage) {
 		a, b := s.client("A", "n1"), s.client("B", "n1")
@@ -372,7 +374,7 @@ func TestSplit(t *testing.T) {
 		s.command(a, "SET", "lock", "A-value-1").want("OK")
 		s.run(time.Second)
 		s.apply(faults.Split{Node: "n1", Clients: []string{"B"}})
-		// The same split may take more clients along later.
+		// The same split may route more clients later.
 		s.apply(faults.Split{Node: "n1", Clients: []string{"C"}})
 		s.forget()
 		s.command(a, "GET", "lock").want("A-value-1")
@@ -380,7 +382,7 @@ func TestSplit(t *testing.T) {
 		s.command(c, "SET", "lock", "C-value-1", "NX").want("OK")
 		s.command(b, "WAIT", 1, 100).want("0") // the new primary has no replicas
 		s.command(a, "SET", "lock", "A-value-2").want("OK")
-		s.command(a, "WAIT", 1, 100).want("0") // nor has the old one any more
+		s.command(a, "WAIT", 1, 100).want("0") // the old primary has no replicas any more either
 		s.want(`
 			A > n1/0 GET lock
 			B > n1/1 DEL lock
@@ -405,7 +407,7 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// What was written to the new primary alone counts when its replicas have it.
+// TestWaitAfterJoin checks that a write to the new primary alone counts once its replicas have it.
 func TestWaitAfterJoin(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		s.apply(faults.Split{Node: "n1", Clients: []string{"B"}})
@@ -423,8 +425,8 @@ func TestWaitAfterJoin(t *testing.T) {
 	})
 }
 
-// What is on its way when a replica is promoted does not arrive: it follows
-// nobody any more.
+// TestSplitCutsTheStream checks that data on its way to a replica does not arrive after the
+// promotion, because the server no longer follows a leader.
 func TestSplitCutsTheStream(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		a, b := s.client("A", "n1"), s.client("B", "n1")
@@ -437,8 +439,8 @@ func TestSplitCutsTheStream(t *testing.T) {
 	})
 }
 
-// What the old primary had kept back to send later must not come up again when
-// it leads once more.
+// TestOldStreamIsForgotten checks that data that the old primary held back is not sent when it
+// leads again.
 func TestOldStreamIsForgotten(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		a, b := s.client("A", "n1"), s.client("B", "n1")
@@ -471,8 +473,8 @@ func TestEmptyRestartEmptiesReplicas(t *testing.T) {
 	})
 }
 
-// Who lost its place in a failover comes back as a replica of its successor, and
-// can take the place again.
+// TestOldPrimaryComesBackAsAReplica checks that a primary that a failover replaced comes back as a
+// replica of its successor and can be promoted again.
 func TestOldPrimaryComesBackAsAReplica(t *testing.T) {
 	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
 		a := s.client("A", "n1")

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// item is something that will happen at a time. Two items of one time happen
-// in the order of their rank, and only then in the order in which they were
-// planned: goroutines that woke at one instant plan in any order, so what they
-// plan must be told apart by what it is.
+// item is a planned action. Items of one time run in the order of their rank, and then in the order
+// in which they were planned. Goroutines that woke at one instant plan in any order, so the rank
+// must distinguish their items by content.
 type item struct {
 	due  time.Time
 	rank rank
@@ -21,19 +20,19 @@ type item struct {
 	run  func() // called with World.mu held
 	dead bool
 
-	travels bool // it is on its way over a link of a client
+	travels bool // the item is data on its way on a client's link
 }
 
-// rank says what an item is about.
+// rank describes the subject of an item.
 type rank struct {
-	who     string // a client, or one of the servers, which come after all clients
+	who     string // a client, or a server's name after servers; servers sort after clients
 	where   string // the node
 	what    string
-	message *message // if it is one
+	message *message // nil if the item is not about a message
 }
 
-// servers stands before the name of a server in rank.who: it sorts after the
-// letters that clients' names begin with.
+// servers precedes the name of a server in rank.who. servers sorts after the letters that begin the
+// names of clients.
 const servers = "~ "
 
 func (r rank) compare(other rank) int {
@@ -51,11 +50,10 @@ func (r rank) compare(other rank) int {
 	return r.message.compare(other.message)
 }
 
-// compare tells two messages of one client and node apart by what they say, and
-// then by what else was said with them on their connections, in a pipeline. A
-// connection itself has no name: goroutines that connect, or take one from a
-// pool, at one instant do so in any order. So where two goroutines of one client
-// say the very same at the same instant, it is left open which of them is which.
+// compare orders two messages of one client and node by their content, and then by the other bytes
+// written with them in a pipeline. A connection itself has no name, because goroutines that
+// connect, or take a connection from a pool, at one instant do so in any order. If two goroutines
+// of one client send identical requests at the same instant, their order is therefore undefined.
 func (m *message) compare(other *message) int {
 	return cmp.Or(
 		m.sent.Compare(other.sent),
@@ -66,13 +64,13 @@ func (m *message) compare(other *message) int {
 	)
 }
 
-// schedule is what will happen. The zero value is empty.
+// schedule is the queue of planned actions. The zero value is empty.
 type schedule struct {
 	items itemHeap
 	seq   uint64
 }
 
-// plan adds an item; setting dead on what it returns takes it out again.
+// plan adds an item. Setting dead on the returned item removes it.
 func (s *schedule) plan(due time.Time, rank rank, run func()) *item {
 	s.seq++
 	it := &item{due: due, rank: rank, seq: s.seq, run: run}
@@ -80,7 +78,7 @@ func (s *schedule) plan(due time.Time, rank rank, run func()) *item {
 	return it
 }
 
-// peek returns the next item.
+// peek returns the next item, and false if the schedule is empty.
 func (s *schedule) peek() (*item, bool) {
 	for len(s.items) > 0 {
 		if !s.items[0].dead {
@@ -91,10 +89,10 @@ func (s *schedule) peek() (*item, bool) {
 	return nil, false
 }
 
-// pop takes the next item out.
+// pop removes the item that peek returned.
 func (s *schedule) pop() { heap.Pop(&s.items) }
 
-// take takes some items out, in order.
+// take removes the items that which selects, and returns them in order.
 func (s *schedule) take(which func(*item) bool) []*item {
 	var taken itemHeap
 	for _, it := range s.items {

@@ -20,30 +20,30 @@ type redis struct {
 	*topology.Server
 	world *World
 	mini  *miniredis.Miniredis
-	// commands is mini's door.
+	// commands executes requests on mini.
 	commands *server.Server
-	door     []*message // requests that wait while it is paused
+	door     []*message // requests that wait while the server is paused
 	conns    []*conn
 	scripts  *scripts
 
-	moved   bool         // the clock was moved since the lock's key got its expiry date
-	expiry  *item        // when a key of the lock will be gone
-	keys    []faults.Key // as they were last told
-	overdue bool         // that time came while it was stopped or down
+	moved   bool         // a clock fault made the last recorded change of the lock's keys
+	expiry  *item        // the earliest expiry of the lock's keys
+	keys    []faults.Key // contents as last recorded
+	overdue bool         // the expiry came due while the server was stopped or down
 
-	offset int               // how many effects it has had
-	known  map[string]record // what its followers were told, or are when they connect
-	in     feed              // how it is told itself, by its leader
+	offset int               // number of effects that the server has produced or inherited
+	known  map[string]record // data as last sent to followers; nil for a replica
+	in     feed              // the connection to the leader
 
 	waiters []*waiter
 
-	serving   *conn // whose request is executed
+	serving   *conn // the connection whose request is being executed
 	tracking  tracking
-	elsewhere bool // somebody has selected another database than 0
-	several   bool // something may be in another: miniredis makes each that it is asked for
+	elsewhere bool // some client has selected a database other than 0
+	several   bool // databases other than 0 may have data; miniredis creates each that is accessed
 }
 
-// newRedis starts a server.
+// newRedis creates a server process, from the pool if it has a server.
 func (w *World) newRedis(of *topology.Server) (*redis, error) {
 	mini, err := w.cfg.Spares.take(of.Name)
 	if err != nil {
@@ -62,25 +62,26 @@ func (w *World) newRedis(of *topology.Server) (*redis, error) {
 	return s, nil
 }
 
-// newPeer returns a miniredis peer whose answers go to memory, so that a large buffer before that is of no use.
+// newPeer returns a miniredis peer that writes to out. The buffer is small because out is in
+// memory.
 func newPeer(out io.Writer) *server.Peer { return server.NewPeer(bufio.NewWriterSize(out, 256)) }
 
-// now reads the server's clock.
+// now returns the time on the server's clock.
 func (s *redis) now() time.Time {
 	now := time.Now()
 	return now.Add(s.Clock.Offset(now))
 }
 
-// tick sets miniredis to the server's clock; keys whose date has come are gone.
+// tick sets miniredis to the server's clock; keys whose time has come expire.
 func (s *redis) tick() { s.mini.SetTime(s.now()) }
 
-// move has the clock go on from another one. Redis keeps expiry as dates, so
-// time to live shrinks or grows with a jump; miniredis keeps what is left, and
-// has to be told when that grows.
+// move switches from the clock was to s.Clock. Redis stores expiry as dates, so the remaining
+// lifetime shrinks or grows when the clock jumps. miniredis stores the remaining lifetime, so move
+// must add the time when the clock goes back.
 func (s *redis) move(was topology.Clock) {
 	now := time.Now()
 	s.mini.SetTime(now.Add(was.Offset(now)))
-	s.mini.DB(0) // miniredis counts the time up to now when it is asked for something
+	s.mini.DB(0) // miniredis counts the time up to now only when it is accessed
 	by := s.Clock.Offset(now) - was.Offset(now)
 	s.tick()
 	if by < 0 {
@@ -88,8 +89,7 @@ func (s *redis) move(was topology.Clock) {
 	}
 }
 
-// dispatch executes a request; what the server answers is in the connection's
-// outbox.
+// dispatch executes a request and writes the reply to the connection's out buffer.
 func (s *redis) dispatch(m *message) {
 	s.tick()
 	if !s.transact(m.conn, m.command, m.words) {
@@ -98,8 +98,8 @@ func (s *redis) dispatch(m *message) {
 	m.conn.peer.Flush()
 }
 
-// execute executes a command, whose name is there in upper case too, wherever it
-// comes from. It never waits: what would is answered nil.
+// execute executes a command from any source and writes the reply to from. command is its name in
+// upper case. execute never blocks: a command that would block gets a null reply.
 func (s *redis) execute(from *server.Peer, command string, words []string) {
 	s.tracked(command, words, func() { s.perform(from, command, words) })
 }
@@ -143,13 +143,13 @@ func (s *redis) perform(from *server.Peer, command string, words []string) {
 	s.commands.Dispatch(from, words)
 }
 
-// operate executes a command of an operator, not of a client.
+// operate executes an operator's command and discards the reply.
 func (s *redis) operate(words ...string) {
 	s.tick()
 	s.execute(newPeer(io.Discard), words[0], words)
 }
 
-// forget lets go of what a closed connection left behind.
+// forget removes the server's state of a closed connection.
 func (s *redis) forget(c *conn) {
 	if c.tracker.on {
 		s.untrack(c)
@@ -162,7 +162,8 @@ func (s *redis) forget(c *conn) {
 	c.peer.Close()
 }
 
-// readKeys reads the lock's keys as they stand, with their expiry on the true clock.
+// readKeys returns the contents of the lock's keys, with their expiry on the true clock since
+// began.
 func (s *redis) readKeys(lock faults.Lock, began time.Time) []faults.Key {
 	s.tick()
 	keys := make([]faults.Key, len(lock.Keys))
@@ -177,7 +178,7 @@ func (s *redis) readKeys(lock faults.Lock, began time.Time) []faults.Key {
 func (s *redis) lookAt(name string, began time.Time) faults.Key {
 	db := s.mini.DB(0)
 	found := faults.Key{Type: db.Type(name)}
-	switch found.Type { // what can't be read isn't there: the errors say no more
+	switch found.Type { // errors are ignored: a key that cannot be read has no words
 	case "string":
 		value, _ := db.Get(name)
 		found.Words = []string{value}
@@ -203,16 +204,15 @@ func (s *redis) lookAt(name string, began time.Time) faults.Key {
 		found.Type = "other"
 	}
 	if ttl := db.TTL(name); ttl > 0 {
-		// Rounded up: before that moment it would still be there.
+		// Rounded up: just before that moment the key would still exist.
 		left := min(math.Ceil(float64(ttl)/s.Clock.Rate()), float64(topology.Century))
 		found.Expires = time.Now().Add(time.Duration(left)).Sub(began)
 	}
 	return found
 }
 
-// observe records how the lock's key changed on a server, returns what a command did
-// by that, passes writes on to
-// its replicas, and plans the moment at which the key will expire.
+// observe records a change of the lock's keys on a server and returns what a command did to the
+// lock. observe also sends writes to the replicas and schedules the expiry of the keys.
 func (w *World) observe(s *redis, cause checker.Cause, client string, words []string) (did faults.Effect) {
 	if cause == checker.ByCommand && faults.LeavesKeys(strings.ToUpper(words[0])) {
 		return ""
@@ -249,9 +249,9 @@ func (w *World) planExpiry(s *redis, keys []faults.Key) {
 // slack is the granularity of expiry dates; Redis counts in milliseconds.
 const slack = time.Millisecond
 
-// expire records that a key of the lock is gone, and tells the replicas. If it
-// isn't gone yet, because its expiry date moved by less than slack or a drifting
-// clock was rounded, it looks again then.
+// expire records that a key of the lock has expired, and informs the replicas. If the key still
+// exists, because its expiry moved by less than slack or because of rounding on a drifting clock,
+// expire schedules itself again.
 func (w *World) expire(s *redis) {
 	cause := checker.ByExpiry
 	if s.moved || s.Clock.Rate() != 1 {
@@ -272,8 +272,8 @@ func (w *World) expire(s *redis) {
 	}
 }
 
-// settle records that a key of the lock is gone before something else happens on
-// the server that would be taken for the reason.
+// settle records an expiry that is due. settle is called before another change on the server, so
+// that the history does not name that change as the cause.
 func (w *World) settle(s *redis) {
 	if s.expiry == nil || time.Until(s.expiry.due) > slack {
 		return

@@ -46,7 +46,7 @@ func heldView(m topology.Message) faults.HeldView {
 	return faults.HeldView{Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Reply: reply, Sent: faults.Instant(sent)}
 }
 
-// talks returns the clients that a server may say something to unasked.
+// talks returns the clients to which a server may send data without a new request.
 func (s *redis) talks() []string {
 	var names []string
 	for _, c := range s.conns {
@@ -58,8 +58,8 @@ func (s *redis) talks() []string {
 	return slices.Compact(names)
 }
 
-// data shows everything that a server holds, and says when the first of it will be
-// gone. Callers hold w.mu.
+// data returns a text of all data of a server, and the earliest expiry in database 0 since Begin,
+// or 0 if no key expires. Callers hold w.mu.
 func (w *World) data(s *redis) (text string, next time.Duration) {
 	s.tick()
 	names := s.mini.DB(0).Keys()
@@ -83,12 +83,12 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 	}
 	for i := 1; i < databases && s.several; i++ {
 		db := s.mini.DB(i)
-		names := db.Keys() // in order
+		names := db.Keys() // sorted
 		for _, name := range names {
 			fmt.Fprintf(&b, "%d %s %d\n", i, w.ledger.Name(name), faults.Instant(db.TTL(name)).Milliseconds())
 		}
 		if len(names) > 0 {
-			s.mini.Select(i) // of what isn't asked for by a client
+			s.mini.Select(i) // Dump uses the selected database; clients have their own selection
 			fmt.Fprintf(&b, "%s\n", w.ledger.Name(s.mini.Dump()))
 			s.mini.Select(0)
 		}
@@ -96,14 +96,14 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 	return b.String(), next
 }
 
-// databases is how many a server has, as redis-server does unless it is told otherwise.
+// databases is the number of databases of a server, the default of redis-server.
 const databases = 16
 
-// groupNames finds the names of groups in an answer to XINFO GROUPS.
+// groupNames matches the names of groups in a reply to XINFO GROUPS.
 var groupNames = regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*?)\r\n`)
 
-// stream shows a stream, and its consumer groups: how far each is, and what is pending for
-// whom. Callers hold w.mu.
+// stream returns a text of a stream and its consumer groups, with their positions and pending
+// entries. Callers hold w.mu.
 func (w *World) stream(s *redis, name string) string {
 	var peer server.Peer
 	ask := func(words ...string) []byte { return s.ask(&peer, words...) }
@@ -115,7 +115,7 @@ func (w *World) stream(s *redis, name string) string {
 	return text + "\n"
 }
 
-// knows shows what a server goes by beside its data. Callers hold w.mu.
+// knows returns a text of a server's state other than its data. Callers hold w.mu.
 func (w *World) knows(s *redis) string {
 	var b strings.Builder
 	for _, sum := range slices.Sorted(maps.Keys(s.scripts.known)) {
@@ -144,7 +144,7 @@ func (w *World) knows(s *redis) string {
 	return b.String()
 }
 
-// show shows an effect.
+// show returns a text of an effect.
 func (w *World) show(e effect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%t", e.full)

@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
-// The stories that every world plays alike.
+// TestStories runs the stories that must have the same result in every world.
 func TestStories(t *testing.T) {
 	for _, story := range worldtest.Stories() {
 		t.Run(story.Name, func(t *testing.T) {

@@ -16,45 +16,44 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// CLIENT TRACKING is done here, since miniredis doesn't know it. It is asked what
-// it knows for the sake of WATCH: whether a key was written to, and be it the same
-// as before. That is what Redis goes by, too, when it tells clients that what they
-// cached is no longer true. A few commands miniredis takes for writes that changed
-// nothing, or the other way round; so each key's record is looked at as well.
+// This file implements CLIENT TRACKING, which miniredis does not support. The file uses miniredis's
+// WATCH to detect writes to a key, including writes of an equal value, which Redis also reports to
+// clients that cache the key. For a few commands WATCH in miniredis differs from Redis about what
+// is a write, so this file also compares the record of each key.
 
-// tracking is what a server keeps of clients' caches, in memory only. The zero
+// tracking is a server's state for clients that track keys, which it keeps only in memory. The zero
 // value is empty.
 type tracking struct {
-	clients []*conn            // who tracks, the first to begin first
-	readers map[string][]*conn // who is told of the next change of a key, once
-	watched map[string]*watch  // the keys that matter
-	changes []change           // what those will be told who track prefixes
-	said    []*message         // it goes out behind the answer to the request in hand
-	expiry  *item              // when the next watched key will be gone
-	overdue bool               // that time came while the server was stopped
+	clients []*conn            // connections that track, in the order in which they began
+	readers map[string][]*conn // connections to notify once of the next change of a key
+	watched map[string]*watch  // the keys that some connection tracks
+	changes []change           // changes to report to connections that track prefixes
+	said    []*message         // messages to send after the reply to the current request
+	expiry  *item              // the next expiry of a watched key
+	overdue bool               // the expiry came due while the server was stopped or down
 }
 
-// watch is how a key was when it was last looked at.
+// watch is the state of a key when it was last examined.
 type watch struct {
-	peer server.Peer // which watches it
+	peer server.Peer // the peer that watches the key
 	was  record
 }
 
-// change is a key that was written to by a client, or nil: by the server itself.
+// change is a write to a key. by is nil if the server itself made the change.
 type change struct {
 	key string
 	by  *conn
 }
 
-// clientTracking is how a connection tracks. The zero value doesn't.
+// clientTracking is the tracking mode of a connection. The zero value does not track.
 type clientTracking struct {
 	on, bcast, optin, optout, noloop bool
 
 	prefixes []string // of bcast; sorted
-	caching  bool     // CLIENT CACHING was said of the next command or transaction
+	caching  bool     // CLIENT CACHING applies to the next command or transaction
 }
 
-// track has a connection track from now on as the tracker says.
+// track turns on tracking for a connection, with the given mode and additional prefixes.
 func (s *redis) track(c *conn, as clientTracking) {
 	t := &s.tracking
 	if !c.tracker.on {
@@ -69,10 +68,10 @@ func (s *redis) track(c *conn, as clientTracking) {
 	if t.readers == nil {
 		t.readers, t.watched = map[string][]*conn{}, map[string]*watch{}
 	}
-	s.foresee(nil) // keys that are there may expire
+	s.foresee(nil) // existing keys may expire
 }
 
-// untrack ends that. The server forgets what the connection has read.
+// untrack turns off tracking for a connection, and removes the record of the keys that it has read.
 func (s *redis) untrack(c *conn) {
 	t := &s.tracking
 	is := func(other *conn) bool { return other == c }
@@ -89,8 +88,8 @@ func (s *redis) untrack(c *conn) {
 	}
 }
 
-// tracked executes a command and takes note of whose caches it makes wrong, and
-// then of what the client that is served has now read.
+// tracked executes a command. Afterwards it invalidates the caches that the command made stale, and
+// records the keys that the current client has read.
 func (s *redis) tracked(command string, words []string, execute func()) {
 	if len(s.tracking.clients) > 0 {
 		s.foresee(words[1:])
@@ -102,8 +101,8 @@ func (s *redis) tracked(command string, words []string, execute func()) {
 	execute()
 }
 
-// foresee watches what a command may change of what is tracked by prefix: keys that
-// there are and keys that it names.
+// foresee watches the keys that a command may change and that a connection tracks by prefix: the
+// existing keys and the keys that the command names.
 func (s *redis) foresee(words []string) {
 	for _, key := range slices.Concat(s.mini.DB(0).Keys(), words) {
 		if s.tracking.broadcasts(key) {
@@ -112,8 +111,7 @@ func (s *redis) foresee(words []string) {
 	}
 }
 
-// remember takes note of what the client that is served read by a command, if that
-// matters to it.
+// remember records the keys that the current client read with a command, if the client tracks them.
 func (s *redis) remember(command string, words []string) {
 	t, c := &s.tracking, s.serving
 	if c == nil || !c.tracker.on || c.tracker.bcast || c.tracker.optin && !c.tracker.caching || c.tracker.optout && c.tracker.caching {
@@ -127,14 +125,14 @@ func (s *redis) remember(command string, words []string) {
 	}
 }
 
-// broadcasts reports whether anybody tracks a prefix of the key.
+// broadcasts reports whether a connection tracks a prefix of the key.
 func (t *tracking) broadcasts(key string) bool {
 	return slices.ContainsFunc(t.clients, func(c *conn) bool {
 		return slices.ContainsFunc(c.tracker.prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 	})
 }
 
-// watch begins to watch a key, unless it is watched.
+// watch begins to watch a key, unless it is already watched.
 func (s *redis) watch(key string) {
 	if s.tracking.watched[key] == nil {
 		on := &watch{was: s.record(key)}
@@ -143,8 +141,8 @@ func (s *redis) watch(key string) {
 	}
 }
 
-// written reports whether a watched key was written to since, maybe by a command,
-// and goes on watching if not.
+// written reports whether a watched key was written to since watch, and keeps watching if not.
+// words is the command that may have written; empty if the server itself may have.
 func (s *redis) written(key string, words []string) bool {
 	on := s.tracking.watched[key]
 	s.ask(&on.peer, "MULTI")
@@ -167,8 +165,8 @@ func (s *redis) written(key string, words []string) bool {
 	return written
 }
 
-// sparing reports whether a command, in upper case, has written nothing for Redis if
-// everything is as it was.
+// sparing reports whether Redis counts a command, in upper case, as no write if it leaves its key
+// unchanged.
 func sparing(command string) bool {
 	switch command {
 	case "SADD", "ZADD", "SETBIT", "PFADD":
@@ -177,9 +175,8 @@ func sparing(command string) bool {
 	return false
 }
 
-// invalidate looks which watched keys were written to and sees to it that those
-// are told who cached one. Of several keys they are told in the order in which
-// the command, if it was one, names them.
+// invalidate queues messages to the connections that cached a watched key that was written to.
+// Messages for several keys are in the order in which the command, if any, names the keys.
 func (s *redis) invalidate(words []string) {
 	t := &s.tracking
 	named := func(key string) int {
@@ -198,7 +195,7 @@ func (s *redis) invalidate(words []string) {
 		delete(t.watched, key)
 		if t.broadcasts(key) {
 			t.changes = append(t.changes, change{key, s.serving})
-			s.watch(key) // it may expire
+			s.watch(key) // the key may expire
 		}
 		readers := t.readers[key]
 		delete(t.readers, key)
@@ -210,7 +207,7 @@ func (s *redis) invalidate(words []string) {
 	}
 }
 
-// flushed has all that track forget everything.
+// flushed queues messages for all tracking connections to discard their whole cache.
 func (s *redis) flushed() {
 	t := &s.tracking
 	for _, c := range t.clients {
@@ -220,9 +217,8 @@ func (s *redis) flushed() {
 	clear(t.watched)
 }
 
-// say sends a client that understands it a message that some keys are no longer
-// what it knows: an array of them, or null, which means all. Redis has no such
-// message in RESP2.
+// say queues an invalidation message for a connection: an array of keys, or null for all keys. say
+// does nothing for a connection in RESP2, where Redis has no such message.
 func (s *redis) say(c *conn, keys []byte) {
 	if c.peer.Resp3 {
 		push := append([]byte(">2\r\n$10\r\ninvalidate\r\n"), keys...)
@@ -230,8 +226,7 @@ func (s *redis) say(c *conn, keys []byte) {
 	}
 }
 
-// broadcast tells those who track prefixes what changed, a message for each
-// prefix.
+// broadcast queues the changes for connections that track prefixes, one message per prefix.
 func (s *redis) broadcast() {
 	t := &s.tracking
 	changes := t.changes
@@ -256,8 +251,8 @@ func (s *redis) broadcast() {
 	}
 }
 
-// tellTracking sends those who track what there is to say by now, and plans when the
-// next key that matters to them expires.
+// tellTracking sends the queued messages to tracking connections, and schedules the next expiry of
+// a tracked key.
 func (w *World) tellTracking(s *redis) {
 	t := &s.tracking
 	s.broadcast()
@@ -273,18 +268,17 @@ func (w *World) tellTracking(s *redis) {
 	}
 }
 
-// lookTracked looks what became of watched keys when it was no client's command
-// that may have changed them.
+// lookTracked examines watched keys after a change that no client's command made.
 func (w *World) lookTracked(s *redis) {
 	if len(s.tracking.clients) > 0 {
 		s.tick()
-		s.mini.DB(0) // miniredis counts the time up to now when it is asked for something
+		s.mini.DB(0) // miniredis counts the time up to now only when it is accessed
 		s.invalidate(nil)
 		w.tellTracking(s)
 	}
 }
 
-// planTracked plans to look again when the first of the watched keys expires.
+// planTracked schedules lookTracked for the first expiry of a watched key.
 func (w *World) planTracked(s *redis) {
 	t := &s.tracking
 	if t.expiry != nil {
@@ -301,7 +295,7 @@ func (w *World) planTracked(s *redis) {
 	if left == math.MaxInt64 {
 		return
 	}
-	// Rounded up: before that moment the key would still be there.
+	// Rounded up: just before that moment the key would still exist.
 	after := time.Duration(min(math.Ceil(float64(left)/s.Clock.Rate()), float64(topology.Century)))
 	t.expiry = w.plan(time.Now().Add(after), rank{who: servers + s.Name, what: "tracked expiry"}, func() {
 		t.expiry = nil
@@ -311,7 +305,7 @@ func (w *World) planTracked(s *redis) {
 	})
 }
 
-// array returns strings as a server sends them.
+// array returns strings as a RESP array.
 func array(words ...string) []byte {
 	out := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// client is CLIENT as far as it is about tracking, and reports whether it was.
-// Connections have no order and so no number, which REDIRECT would need.
+// client executes CLIENT subcommands about tracking, and reports whether words is one. REDIRECT is
+// not supported: connections have no order, and so no number.
 func (s *redis) client(c *conn, words []string) bool {
 	if !aboutTracking(words) {
 		return false
@@ -19,13 +19,13 @@ func (s *redis) client(c *conn, words []string) bool {
 	return true
 }
 
-// aboutTracking reports whether a command is CLIENT and about tracking.
+// aboutTracking reports whether a command is a CLIENT subcommand about tracking.
 func aboutTracking(words []string) bool {
 	return len(words) > 1 && strings.EqualFold(words[0], "CLIENT") &&
 		slices.Contains([]string{"TRACKING", "CACHING", "TRACKINGINFO", "GETREDIR"}, strings.ToUpper(words[1]))
 }
 
-// wrongLength reports whether such a command has too few or too many words.
+// wrongLength reports whether a subcommand about tracking has too few or too many arguments.
 func wrongLength(sub string, args []string) bool {
 	switch sub {
 	case "TRACKING":
@@ -41,8 +41,8 @@ const (
 	syntaxError = "-ERR syntax error\r\n"
 )
 
-// queueTracking returns whether such a command can be queued in a transaction: OK
-// or an error.
+// queueTracking returns the reply to queueing a subcommand about tracking in a transaction: OK or
+// an error.
 func queueTracking(words []string) []byte {
 	sub := strings.ToUpper(words[1])
 	if wrongLength(sub, words[2:]) {
@@ -84,8 +84,7 @@ func (s *redis) clientTracking(c *conn, sub string, args []string) string {
 	return ok
 }
 
-// parseTracker reads the options of CLIENT TRACKING, or returns what Redis says
-// of them.
+// parseTracker parses the options of CLIENT TRACKING. refusal is Redis's error reply, or empty.
 func parseTracker(args []string) (as clientTracking, refusal string) {
 	for i := 0; i < len(args); i++ {
 		more := i+1 < len(args)
@@ -110,8 +109,8 @@ func parseTracker(args []string) (as clientTracking, refusal string) {
 	return as, ""
 }
 
-// refusal returns what Redis says of options that don't go together, or not with
-// how the connection tracks now.
+// refusal returns Redis's error reply if the options contradict each other or the present mode, or
+// empty.
 func (t clientTracking) refusal(now clientTracking) string {
 	const before = " before disabling tracking for this client, and then re-enabling it with a different mode."
 	switch {
@@ -143,7 +142,7 @@ func (t clientTracking) refusal(now clientTracking) string {
 
 func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// cache is CLIENT CACHING.
+// cache executes CLIENT CACHING and returns the reply.
 func (t *clientTracking) cache(what string) string {
 	switch {
 	case !t.on:
@@ -159,7 +158,7 @@ func (t *clientTracking) cache(what string) string {
 	return ok
 }
 
-// info is CLIENT TRACKINGINFO.
+// info returns the reply to CLIENT TRACKINGINFO.
 func (t *clientTracking) info(resp3 bool) string {
 	flags, redirect := []string{"off"}, ":-1\r\n"
 	if t.on {

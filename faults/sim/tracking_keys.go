@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// keysRead returns the keys that a command, whose name is there in upper case
-// too, reads if it is one that only reads: those that Redis tracks.
-// https://redis.io/docs/latest/commands/command/ says which they are.
+// keysRead returns the keys that a read-only command reads, which are the keys that Redis tracks;
+// nil for other commands. command is its name in upper case. Source:
+// https://redis.io/docs/latest/commands/command/
 func keysRead(command string, words []string) []string {
 	from := func(i int) []string { return words[min(i, len(words)):] }
 	switch command {

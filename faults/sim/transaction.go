@@ -7,19 +7,18 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// Transactions are executed here and not by miniredis, which would keep scripts
-// and what waits to itself. It is asked what it knows: whether a command can be
-// queued, and whether the keys that are watched are as they were.
+// This file executes transactions, because miniredis would run the scripts and blocking commands in
+// them itself. The file asks miniredis whether a command can be queued and whether watched keys
+// have changed.
 
-// transaction is what a connection queued since MULTI.
+// transaction holds the commands that a connection has queued since MULTI.
 type transaction struct {
 	queued  [][]string
-	spoiled bool        // something could not be queued
-	trial   server.Peer // on which each command is queued, never to be executed
+	spoiled bool        // a command could not be queued
+	trial   server.Peer // peer on which each command is queued as a test, never executed
 }
 
-// transact has its say before a connection's command is executed, and reports
-// whether that was all.
+// transact handles a request that belongs to a transaction, and reports whether it did.
 func (s *redis) transact(c *conn, command string, words []string) bool {
 	tx := c.transaction
 	switch {
@@ -49,7 +48,7 @@ func (s *redis) transact(c *conn, command string, words []string) bool {
 		case answer[0] != '-':
 			tx.queued = append(tx.queued, words)
 			answer = []byte("+QUEUED\r\n")
-		case command != "MULTI" && command != "WATCH": // out of place, but do no harm
+		case command != "MULTI" && command != "WATCH": // these two fail without spoiling the transaction
 			tx.spoiled = true
 		}
 		c.peer.WriteRaw(string(answer))
@@ -57,7 +56,7 @@ func (s *redis) transact(c *conn, command string, words []string) bool {
 	return true
 }
 
-// exec is EXEC, alone or with words that are too many.
+// exec executes EXEC. alone is false if the request has too many words.
 func (s *redis) exec(c *conn, tx *transaction, alone bool) {
 	reason := ""
 	switch {
@@ -73,13 +72,13 @@ func (s *redis) exec(c *conn, tx *transaction, alone bool) {
 	}
 	s.ask(c.peer, "MULTI")
 	if answer := s.ask(c.peer, "EXEC"); !bytes.Equal(answer, []byte("*0\r\n")) {
-		c.peer.WriteRaw(string(answer)) // something that was watched changed
+		c.peer.WriteRaw(string(answer)) // a watched key has changed
 		return
 	}
 	c.peer.WriteLen(len(tx.queued))
 	for _, words := range tx.queued {
 		command := strings.ToUpper(words[0])
-		if command == "WAIT" { // which would not wait here
+		if command == "WAIT" { // WAIT does not block in a transaction
 			wait := s.waitForReplicas(&message{conn: c, words: words})
 			c.peer.WriteRaw(string(wait.poll(true)))
 			continue
@@ -88,14 +87,14 @@ func (s *redis) exec(c *conn, tx *transaction, alone bool) {
 	}
 }
 
-// ask executes a command as a connection and returns the answer, which the
-// client doesn't see.
+// ask executes a command with the state of a peer and returns the reply, which the client does not
+// see.
 func (s *redis) ask(as *server.Peer, words ...string) []byte {
 	var out bytes.Buffer
 	peer := newPeer(&out)
 	peer.Ctx, peer.Resp3 = as.Ctx, as.Resp3
 	s.commands.Dispatch(peer, words)
 	peer.Flush()
-	as.Ctx = peer.Ctx // which miniredis may only have made now
+	as.Ctx = peer.Ctx // miniredis may have created it in this call
 	return out.Bytes()
 }

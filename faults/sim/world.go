@@ -1,12 +1,13 @@
-// Package sim is the world of virtual time: Redis nodes are miniredis servers
-// in this process, links are queues, and the clock is that of a
-// testing/synctest bubble, which stands still while anybody has something to
-// do. Everything that happens is a message or a timer of one schedule, and the
-// next one is taken only when every goroutine waits: so the same script and
-// seed give the same history, byte for byte.
+// Package sim is the world of virtual time. Redis nodes are miniredis servers in this process,
+// links are queues, and the clock is that of a testing/synctest bubble, which stands still while
+// any goroutine can run.
 //
-// Requests and orders come in; events and connections go out. A world must be
-// made, used and closed inside one bubble.
+// All messages and timers are items of one schedule, and Run takes the next item only when every
+// goroutine waits. The same script and seed therefore give a byte-identical history.
+//
+// Faults and requests come in; events and connections go out. A world must be created, used and
+// closed inside one bubble. The package may not be used to measure time: code takes no virtual time
+// to run.
 package sim
 
 import (
@@ -25,25 +26,23 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// Config is what a world is made from.
+// Config holds the parameters of a world.
 type Config struct {
-	// Nodes is how many independent nodes there are; Replicas how many
-	// replicas each has.
+	// Nodes is the number of independent nodes, and Replicas the number of replicas of each node.
 	Nodes, Replicas int
 	// Lock is the lock whose changes on the servers are recorded.
 	Lock faults.Lock
-	// TTL is the lease; faults that speak in TTLs mean this one.
+	// TTL is the lease, to which faults with spans in TTLs refer.
 	TTL time.Duration
-	// Seed decides the jitter.
+	// Seed determines the jitter.
 	Seed uint64
-	// Base and Jitter are the latency of every link until a fault changes
-	// it, one way. Zero means 500 µs and 200 µs.
+	// Base and Jitter are the one-way latency of every link until a fault changes it. If both are
+	// zero, they are 500 µs and 200 µs.
 	Base, Jitter time.Duration
-	// Record receives the events in order, with Time filled in and Index
-	// not. Nil means that nobody wants them.
+	// Record receives the events in order, with Time set and Index unset. nil discards the events.
 	Record func(checker.Event)
-	// Spares are servers to begin with, and are left the world's when it closes. Nil
-	// means that it has its own.
+	// Spares provides servers, and receives the world's servers when it closes. nil makes new
+	// servers and closes them with the world.
 	Spares *Pool
 }
 
@@ -57,18 +56,18 @@ type World struct {
 	record   func(checker.Event) // nil until Begin
 	schedule schedule
 	readers  readers
-	sleeping time.Time // until when Run sleeps; zero while it doesn't
+	sleeping time.Time // until when Run sleeps; zero while Run does not sleep
 	notified bool
-	stirred  bool // some goroutine may have been set going since the last time all waited
+	stirred  bool // some goroutine may have become runnable since all last waited
 	closed   bool
 	top      *topology.Topology
 	ledger   *faults.Attributor
-	servers  []*redis // in the order of the topology's
+	servers  []*redis // in the order of the topology's servers
 	clients  map[string]*client
 	machine  *lua.Machine
 
-	subscribers []*conn   // connections on which a server may speak unasked
-	former      []*client // crashed lives of clients that live again
+	subscribers []*conn   // connections with subscriptions
+	former      []*client // ended lives of clients that were restarted
 }
 
 var _ faults.Dialer = (*World)(nil)
@@ -76,14 +75,14 @@ var _ faults.Dialer = (*World)(nil)
 // client is one life of a client's process.
 type client struct {
 	*topology.Client
-	dead  bool          // this life of it is over
-	freed chan struct{} // closed when a pause ends; renewed by the next
+	dead  bool          // the process has crashed
+	freed chan struct{} // closed when a pause or the process ends, and then replaced
 	ended chan struct{} // closed when the world closes
 	conns []*conn
-	door  []*message // replies that wait while it is paused
+	door  []*message // replies that wait while the client is paused
 }
 
-// New makes a world. It must be called inside a bubble.
+// New creates a world. New must be called inside a bubble.
 func New(cfg Config) (*World, error) {
 	if cfg.Base == 0 && cfg.Jitter == 0 {
 		cfg.Base, cfg.Jitter = 500*time.Microsecond, 200*time.Microsecond
@@ -105,7 +104,8 @@ func New(cfg Config) (*World, error) {
 	return w, nil
 }
 
-// Begin implements [faults.World].
+// Begin implements [faults.World]. Begin starts with a new Attributor, so the values written during
+// the preparations have no names.
 func (w *World) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *World) Begin() {
 	w.top.Begin()
 }
 
-// Now implements [faults.World].
+// Now returns the virtual time since Begin. Now implements [faults.World].
 func (w *World) Now() time.Duration { return time.Since(w.began) }
 
 // ClientTime implements [faults.World].
@@ -134,8 +134,9 @@ func (w *World) ClientTime(name string) time.Time {
 	return time.Now().Add(c.Skew)
 }
 
-// Dial implements [faults.Dialer]. A server's name, such as n1/1, stands for that
-// server, whoever leads the node.
+// Dial implements [faults.Dialer]. If nodeName is the name of a server, such as n1/1, Dial connects
+// to that server, whatever its role is. On a partitioned link Dial blocks until ctx is done or the
+// world closes, and then returns an error.
 func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, error) {
 	c := w.present(name)
 	if err := w.running(c); err != nil {
@@ -168,8 +169,8 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 	return w.newConn(c, server, fixed), nil
 }
 
-// refuse waits until the refusal of a connection has its turn: goroutines that
-// are refused at one instant learn it in one order.
+// refuse waits until the schedule delivers the refusal of a connection. Goroutines that are refused
+// at one instant thus learn of it in a reproducible order.
 func (w *World) refuse(ctx context.Context, c *client, on topology.Link) {
 	turn := make(chan struct{})
 	w.mu.Lock()
@@ -185,7 +186,7 @@ func (w *World) refuse(ctx context.Context, c *client, on topology.Link) {
 	}
 }
 
-// Client implements [faults.World].
+// Client returns the state of the client. Client implements [faults.World].
 func (w *World) Client(name string) faults.ClientState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +214,7 @@ func (w *World) Notify() {
 	w.rouse()
 }
 
-// rouse ends Run's sleep, if it does. Callers hold w.mu.
+// rouse ends Run's sleep, if Run sleeps. Callers hold w.mu.
 func (w *World) rouse() {
 	if !w.sleeping.IsZero() {
 		w.timer.Reset(0)
@@ -225,7 +226,7 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 	deadline := time.Now().Add(limit)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stirred = true // the caller may have set anybody going
+	w.stirred = true // the caller may have made any goroutine runnable
 	for {
 		if w.stirred {
 			w.quiesce()
@@ -264,8 +265,8 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 	}
 }
 
-// quiesce waits until every goroutine of the bubble waits, and collects what
-// servers said of themselves meanwhile. Callers hold w.mu.
+// quiesce waits until every goroutine of the bubble waits, and collects the pushes that servers
+// have written meanwhile. Callers hold w.mu, which quiesce releases while it waits.
 func (w *World) quiesce() {
 	w.stirred = false
 	w.mu.Unlock()
@@ -274,8 +275,9 @@ func (w *World) quiesce() {
 	w.collect()
 }
 
-// sleep lets time pass, until somebody plans something for before then. Timers
-// of the clients may set them going meanwhile. Callers hold w.mu.
+// sleep lets time pass until the given moment, or until an earlier item is planned. Timers of the
+// clients may make goroutines runnable meanwhile. Callers hold w.mu, which sleep releases
+// meanwhile.
 func (w *World) sleep(until time.Time) {
 	w.sleeping, w.stirred = until, true
 	w.timer.Reset(time.Until(until))
@@ -285,7 +287,7 @@ func (w *World) sleep(until time.Time) {
 	w.sleeping = time.Time{}
 }
 
-// Close implements [faults.World]. It must not be called while Run runs.
+// Close implements [faults.World]. Close is idempotent and must not be called while Run runs.
 func (w *World) Close() error {
 	w.mu.Lock()
 	if w.closed {
@@ -305,7 +307,7 @@ func (w *World) Close() error {
 		w.end(c)
 	}
 	for _, s := range w.servers {
-		s.crash() // connections that clients had closed, but not yet towards the server
+		s.crash() // closes connections whose close by the client has not reached the server
 	}
 	w.schedule = schedule{}
 	w.mu.Unlock()
@@ -316,8 +318,7 @@ func (w *World) Close() error {
 	return nil
 }
 
-// end closes everything that belongs to a client's process and frees whoever
-// is blocked in it.
+// end closes all connections of a client's process and unblocks every goroutine that waits in it.
 func (w *World) end(c *client) {
 	select {
 	case <-c.ended:
@@ -335,7 +336,8 @@ func (w *World) present(name string) *client {
 	return w.process(name)
 }
 
-// process returns the present life of a client's process. Callers hold w.mu.
+// process returns the present life of a client's process, and creates it on first use. Callers hold
+// w.mu.
 func (w *World) process(name string) *client {
 	c := w.clients[name]
 	if c == nil {
@@ -352,8 +354,8 @@ func newClient(of *topology.Client) *client {
 	return &client{Client: of, freed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// running blocks while the process is paused, and for the rest of its life
-// once it has crashed. It returns net.ErrClosed when that life is over.
+// running blocks while the process is paused and, once it has crashed, until the world closes.
+// running returns nil if the process runs, and net.ErrClosed if the world has closed.
 func (w *World) running(c *client) error {
 	for {
 		w.mu.Lock()
@@ -389,11 +391,11 @@ func (w *World) emit(e checker.Event) {
 	w.record(e)
 }
 
-// at returns a time since Begin; what came before it was at 0.
+// at returns t as the time since Begin, or 0 if t is before Begin.
 func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
 
-// lead returns the server that the client is led to at the node of that name,
-// or that very server if it is one's name; nil if there is none.
+// lead returns the server to which the client is routed at the node of that name. If name is the
+// name of a server, lead returns that server and true. s is nil if the name is unknown.
 func (w *World) lead(client, name string) (s *redis, fixed bool) {
 	for _, n := range w.top.Nodes {
 		if n.Name == name {

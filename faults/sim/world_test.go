@@ -21,13 +21,13 @@ import (
 
 const (
 	ttl   = 30 * time.Second
-	trip  = time.Millisecond       // there and back
-	shake = 400 * time.Microsecond // how much less or more that may take
+	trip  = time.Millisecond       // a round trip
+	shake = 400 * time.Microsecond // maximum deviation of a round trip
 )
 
 var bg = context.Background()
 
-// TestMain silences go-redis, which reports each connection that is refused.
+// TestMain silences go-redis, which logs each refused connection.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
 	m.Run()
@@ -37,7 +37,7 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// stage is a world with clients that a test plays with.
+// stage is a world with clients for a test.
 type stage struct {
 	*sim.World
 	t       *testing.T
@@ -45,8 +45,8 @@ type stage struct {
 	closers []io.Closer
 }
 
-// play runs a test in a bubble with a world that has begun. The bubble itself
-// checks that nobody is left behind once the world is closed.
+// play runs a test in a bubble with a world that has begun, and returns the events. The bubble
+// checks that no goroutine is left when the world is closed.
 func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
 	t.Helper()
 	var events []checker.Event
@@ -75,7 +75,7 @@ func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
 	return events
 }
 
-// client returns a go-redis client that never tries twice.
+// client returns a go-redis client that never retries.
 func client(dial func(context.Context, string, string) (net.Conn, error), options ...func(*redis.Options)) *redis.Client {
 	o := rediscli.Options("127.0.0.1:6379")
 	o.Dialer, o.PoolSize, o.ReadTimeout = dial, 64, 3*time.Second
@@ -92,7 +92,7 @@ func (s *stage) client(name, node string, options ...func(*redis.Options)) *redi
 	return c
 }
 
-// dial returns a bare connection of a client.
+// dial returns a connection of a client without a client library.
 func (s *stage) dial(name, node string) *wire {
 	s.t.Helper()
 	conn, err := s.Dial(bg, name, node)
@@ -102,7 +102,7 @@ func (s *stage) dial(name, node string) *wire {
 	return &wire{Conn: conn, stage: s}
 }
 
-// task is something that a client does meanwhile.
+// task is an operation that a client runs in the background.
 type task struct {
 	stage *stage
 	done  bool
@@ -111,7 +111,7 @@ type task struct {
 	value any
 }
 
-// begin lets a client do something meanwhile.
+// begin starts an operation of a client in the background.
 func (s *stage) begin(do func() (any, error)) *task {
 	work := &task{stage: s}
 	go func() {
@@ -132,7 +132,7 @@ func (w *task) wait() *task {
 	return w
 }
 
-// want waits for the task and checks what came out, printed.
+// want waits for the task and compares its printed result.
 func (w *task) want(value string) *task {
 	w.stage.t.Helper()
 	w.wait()
@@ -152,7 +152,7 @@ func (w *task) said() string {
 	return fmt.Sprint(w.value)
 }
 
-// do lets a client do something and waits for it.
+// do runs an operation of a client and waits for it.
 func (s *stage) do(do func() (any, error)) *task {
 	s.t.Helper()
 	return s.begin(do).wait()
@@ -166,7 +166,7 @@ func (s *stage) command(c redis.UniversalClient, words ...any) *task {
 // run lets time pass.
 func (s *stage) run(d time.Duration) { s.Run(d, func() bool { return false }) }
 
-// apply does faults.
+// apply applies faults.
 func (s *stage) apply(list ...faults.Fault) {
 	s.t.Helper()
 	for _, f := range list {
@@ -176,11 +176,11 @@ func (s *stage) apply(list ...faults.Fault) {
 	}
 }
 
-// told returns the events of some kinds, or of all, one a line, but not how
-// go-redis greets a server.
+// told returns the events of the given kinds, or of all kinds, one per line, without go-redis's
+// handshake.
 func (s *stage) told(kinds ...checker.Kind) string { return lines(s.events, kinds...) }
 
-// forget starts a new page.
+// forget discards the events so far.
 func (s *stage) forget() { s.events = nil }
 
 // want checks the events of some kinds since forget.
@@ -207,8 +207,7 @@ func lines(events []checker.Event, kinds ...checker.Kind) string {
 	return strings.Join(all, "\n")
 }
 
-// line writes an event without its times, but with how long the key will live,
-// in seconds.
+// line returns an event as text without its times. A key's remaining lifetime is in seconds.
 func line(e checker.Event) string {
 	switch e.Kind {
 	case checker.Request:
@@ -234,13 +233,13 @@ func line(e checker.Event) string {
 	return fmt.Sprintf("%s %s", e.Kind, e.Client)
 }
 
-// wire is a bare connection: it shows what a client library would hide.
+// wire is a connection without a client library, which shows data that a library would hide.
 type wire struct {
 	net.Conn
 	stage *stage
 }
 
-// send writes requests, one a word list, in one go.
+// send writes requests at once, each a list of words.
 func (w *wire) send(requests ...string) {
 	w.stage.t.Helper()
 	var all strings.Builder
@@ -256,7 +255,7 @@ func (w *wire) send(requests ...string) {
 	}
 }
 
-// receive begins to read until n bytes came or nothing more can.
+// receive starts to read until n bytes have arrived or the read fails.
 func (w *wire) receive(n int) *task {
 	return w.stage.begin(func() (any, error) {
 		b := make([]byte, n)

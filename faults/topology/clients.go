@@ -8,19 +8,19 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Client is a client's process, over all its lives.
+// Client is a client's process. A Client stays the same over crashes and restarts.
 type Client struct {
 	Name string
-	// State is how it is. The world counts its messages in it; PausedFor
-	// doesn't include a present pause.
+	// State is the client's state, in which the world counts messages. PausedFor does not include a
+	// pause that has not ended.
 	State faults.ClientState
-	// Skew is by how much its wall clock is ahead of true time.
+	// Skew is the offset of the client's wall clock from true time; positive is ahead.
 	Skew time.Duration
 
 	since time.Time // when the present pause began
 }
 
-// Client returns the client of that name; there is one for every name.
+// Client returns the client of that name. Client creates the client on first use.
 func (t *Topology) Client(name string) *Client {
 	c := t.clients[name]
 	if c == nil {
@@ -36,8 +36,8 @@ func (t *Topology) Holds(client, node string) bool {
 	return slices.ContainsFunc(t.held, func(m Message) bool { return m.Owner().Name == client && m.About().Node == node })
 }
 
-// State returns how a client is, with a present pause in PausedFor, and how many
-// of its messages are held.
+// State returns a client's state. PausedFor includes a pause that has not ended, and Held is the
+// number of the client's held messages.
 func (t *Topology) State(c *Client) faults.ClientState {
 	state := c.now()
 	for _, m := range t.held {
@@ -59,7 +59,7 @@ func (c *Client) now() faults.ClientState {
 	return state
 }
 
-// Begin ends the preparations: what clients count begins at zero.
+// Begin ends the preparations: it resets the counts of all clients to zero.
 func (t *Topology) Begin() {
 	now := time.Now()
 	for _, c := range t.clients {

@@ -4,67 +4,70 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Driver are what carries out a topology's decisions: a world. When a method is
-// called the state is already as it will be, unless it says otherwise. An error
-// says what couldn't be done; the deeds behind it that still make sense follow.
+// Driver carries out the decisions of a [Topology]. Each world implements one.
+//
+// When the Topology calls a method, its state is already the new state, unless the method's comment
+// states otherwise. An error reports what failed; the Topology may still make the further calls
+// that the same fault needs.
 type Driver interface {
-	// Record records an event at the present time, if Records.
+	// Record records an event at the present time. Records reports whether events are recorded at
+	// all.
 	Record(checker.Event)
 	Records() bool
 
-	// StopClient stops a client's process, Continue lets it go on, End ends
-	// it, and Revive makes ready for its next life.
+	// StopClient stops a client's process. ContinueClient continues it, EndClient ends it, and
+	// ReviveClient prepares for its restart.
 	StopClient(*Client) error
 	ContinueClient(*Client) error
 	EndClient(*Client) error
 	ReviveClient(*Client) error
 
-	// Reshape lets what is on its way on a link that was slowed, or is no
-	// longer, arrive at once.
+	// Reshape delivers at once the messages on their way on links whose latency or bandwidth has
+	// changed.
 	Reshape([]Link) error
-	// Cut loses what is sent on a link from now on, as it says, and Mend ends
-	// that. Connections that lost something are reset then.
+	// Cut loses messages that are sent on the links from now on, as their [LinkState] states. Mend
+	// ends the cut and resets the connections that lost messages.
 	Cut([]Link)
 	Mend([]Link)
-	// CutNodes has what members of a cluster say to one another stand still, between those pairs, and MendNodes ends
-	// that. They are called only if [Config] says that there are Peers.
+	// CutNodes stops the data between each pair of cluster members, without loss. MendNodes ends
+	// the stop. The Topology calls both only if [Config] sets Peers.
 	CutNodes([]Pair) error
 	MendNodes([]Pair) error
-	// Lead resets the connections of clients that belong to another server
-	// of the node now, or to one that is at another address.
+	// Lead resets the connections of clients that now belong to another server of the node, or to a
+	// server whose address has changed.
 	Lead(*Node) error
 
-	// Settle records that a lease on a server has run out, before something
-	// happens to it that would be taken for the reason.
+	// Settle records that a lease on a server has expired. The Topology calls Settle before it
+	// changes the server, so that the history does not name the change as the cause of the expiry.
 	Settle(*Server)
-	// Observe records what became of the lock's key on a server that is up.
+	// Observe records the present contents of the lock's keys on a server that is up, with their
+	// cause.
 	Observe(*Server, checker.Cause)
-	// Kill ends a server's process. Its connections end with it, but what it
-	// had said to those who follow it arrives.
+	// Kill ends a server's process and its connections. Data that the server has already sent to
+	// its followers still arrives.
 	Kill(*Server) error
-	// Start starts it again, with the data that it had or empty. One that
-	// has a leader connects to it.
+	// Start starts a server's process again, with the data that it had or empty. A server with a
+	// leader connects to it.
 	Start(s *Server, empty bool) error
-	// Stop stops it: what comes for it waits. Continue lets it go on.
+	// Stop stops a server's process; messages to it wait. Continue continues the process.
 	Stop(*Server) error
 	Continue(*Server) error
-	// Elect returns which of these, at least one, got furthest, or which of
-	// them was promoted.
+	// Elect returns the server to promote among these, at least one: the most advanced replica, or
+	// the one that an external system has promoted.
 	Elect(*Node, []*Server) (*Server, error)
-	// Promote makes a follower a primary. What is on its way to it is lost.
+	// Promote makes a follower a primary. Data on its way to the follower is lost.
 	Promote(*Server) error
-	// Follow ends the connection by which a server follows its leader, or
-	// followed another, with what is on its way on it, and lets it connect
-	// anew at once, or as soon as anything passes.
+	// Follow ends a server's connection to its present or previous leader and loses the data on it.
+	// The server reconnects at once, or as soon as its stream passes data.
 	Follow(*Server) error
-	// Shape has the stream to a follower as its leader's Stream says. What
-	// was slowed otherwise arrives at once.
+	// Shape applies the Stream of a follower's leader to the stream to this follower. Data that the
+	// previous setting delayed arrives at once.
 	Shape(*Server) error
-	// SetClock sets a server's clock, which was another one.
+	// SetClock sets a server's clock to s.Clock; was is the previous clock.
 	SetClock(s *Server, was Clock) error
-	// Operate executes a command of an operator, and records with that cause
-	// what it did to the lock's key; with none, it can't have done anything.
+	// Operate executes an operator's command, and records its effect on the lock's keys with that
+	// cause. An empty cause means that the command cannot affect the keys.
 	Operate(s *Server, cause checker.Cause, words ...string) error
-	// Evict takes away the lock's key.
+	// Evict removes the lock's own key.
 	Evict(*Server) error
 }

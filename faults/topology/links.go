@@ -11,28 +11,29 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// Link is the way between a client, or a server that follows, and a node.
+// Link is the network path between a client, or a following server, and a node.
 type Link struct{ Client, Node string }
 
-// anyone is the client of links that stand for all clients that are yet to come.
+// anyone is the client name of links that hold the settings for future clients.
 const anyone = ""
 
-// A LinkState is how a link is.
+// LinkState is the state of a link. The zero value delays and loses nothing.
 type LinkState struct {
-	// A message takes Base, plus or minus up to Jitter, one way.
+	// Base is the one-way delay of a message, plus or minus up to Jitter.
 	Base, Jitter time.Duration
 	// Bandwidth is in bytes per second; 0 is unlimited.
 	Bandwidth float64
-	// Cut says that what is sent is lost, and Closes how long a connection
-	// stays open then; 0 means for ever, and that there are no new ones.
+	// Cut states that messages are lost. Closes is how long a connection stays open during the cut;
+	// 0 means that connections stay open and new ones cannot be made.
 	Cut    bool
 	Closes time.Duration
 }
 
-// Links know how every link is. Not safe for concurrent use.
+// Links holds the state of every link. Its zero value is not ready for use. Links is not safe for
+// concurrent use, except as Arrives states.
 type Links struct {
 	seed  uint64
-	plain LinkState // one that no fault named
+	plain LinkState // of a link that no fault has named
 	roads map[Link]LinkState
 }
 
@@ -40,10 +41,10 @@ func newLinks(cfg Config) Links {
 	return Links{seed: cfg.Seed, plain: LinkState{Base: cfg.Base, Jitter: cfg.Jitter}, roads: map[Link]LinkState{}}
 }
 
-// Free reports whether it slows nothing down.
+// Free reports whether the link delays nothing.
 func (r LinkState) Free() bool { return r.Base == 0 && r.Jitter == 0 && r.Bandwidth == 0 }
 
-// On returns how a link is.
+// On returns the state of a link.
 func (l *Links) On(on Link) LinkState {
 	if road, ok := l.roads[on]; ok {
 		return road
@@ -51,7 +52,7 @@ func (l *Links) On(on Link) LinkState {
 	return l.plain
 }
 
-// join lets a new client have what was said about all.
+// join applies the settings for all clients to a new client.
 func (l *Links) join(client string, nodes []*Node) {
 	for _, n := range nodes {
 		if road, ok := l.roads[Link{anyone, n.Name}]; ok {
@@ -103,8 +104,8 @@ func (t *Topology) applyToLinks(f faults.Fault) error {
 	return done(changed)
 }
 
-// selected returns the links that the lists select, in their order; an empty list
-// means all, and the link of anyone stands for clients that are yet to come.
+// selected returns the links that the lists select, in their order. An empty list means all; an
+// empty list of clients also selects the link of anyone, for future clients.
 func (t *Topology) selected(clients, nodes []string) (list []Link) {
 	if len(clients) == 0 {
 		clients = append(slices.Sorted(maps.Keys(t.clients)), anyone)
@@ -122,10 +123,11 @@ func (t *Topology) selected(clients, nodes []string) (list []Link) {
 	return list
 }
 
-// A Pair is two nodes that talk to one another, the one that comes first in [Topology.Nodes] first.
+// Pair is two nodes that communicate with each other, in the order of [Topology.Nodes].
 type Pair struct{ A, B string }
 
-// applyBetween does a fault of the ways between nodes, where the hands have any.
+// applyBetween applies a fault of the links between nodes. applyBetween fails if the nodes are not
+// peers.
 func (t *Topology) applyBetween(f faults.Fault) error {
 	if !t.cfg.Peers {
 		return fmt.Errorf("%q: %w: these nodes don't talk to one another", f, faults.ErrUnsupported)
@@ -147,7 +149,7 @@ func (t *Topology) applyBetween(f faults.Fault) error {
 	return nil
 }
 
-// Together reports whether a node and those that it reaches, of those that run, are a majority.
+// Together reports whether the node and the running nodes that it reaches form a majority.
 func (t *Topology) Together(node *Node) bool {
 	reached := 0
 	for _, n := range t.Nodes {
@@ -159,7 +161,7 @@ func (t *Topology) Together(node *Node) bool {
 	return reached > len(t.Nodes)/2
 }
 
-// mendNodes mends those pairs that are cut.
+// mendNodes restores those of the pairs that are cut.
 func (t *Topology) mendNodes(pairs []Pair) error {
 	pairs = slices.DeleteFunc(pairs, func(p Pair) bool { return !t.apart[p] })
 	if len(pairs) == 0 {
@@ -171,7 +173,8 @@ func (t *Topology) mendNodes(pairs []Pair) error {
 	return t.driver.MendNodes(pairs)
 }
 
-// pairs returns each of these nodes with each of the others, once each and in their order; an empty list means all.
+// pairs returns the pairs of a node in nodes and a node in from, each pair once and in the order of
+// [Topology.Nodes]. An empty list means all nodes.
 func (t *Topology) pairs(nodes, from []string) (list []Pair) {
 	among := func(names []string, n *Node) bool {
 		return len(names) == 0 || slices.Contains(faults.ResolveNodes(names, t.cfg.Nodes), n.Name)
@@ -186,12 +189,11 @@ func (t *Topology) pairs(nodes, from []string) (list []Pair) {
 	return list
 }
 
-// A Line is one direction of a connection with a limited bandwidth. The zero
-// value is free.
+// Line is one direction of a connection with limited bandwidth. The zero value is idle.
 type Line struct{ busy time.Time }
 
-// carry lets something of that size, in bytes, onto the line as soon as it is
-// free, and returns when it has left it.
+// carry occupies the line for size bytes as soon as it is idle, and returns when it is idle again.
+// rate is in bytes per second; 0 is unlimited and does not occupy the line.
 func (l *Line) carry(from time.Time, size int, rate float64) time.Time {
 	if rate == 0 {
 		return from
@@ -204,31 +206,31 @@ func (l *Line) carry(from time.Time, size int, rate float64) time.Time {
 	return l.busy
 }
 
-// Century is as good as for ever, and can be added to a time.
+// Century is a practically unlimited duration that can be added to a time without overflow.
 const Century = 100 * 365 * 24 * time.Hour
 
-// A JitterKey is what decides a message's jitter: who sends what on which link, and
-// when.
+// JitterKey identifies a message for the choice of its jitter: its link, kind, command and send
+// time.
 type JitterKey struct {
 	On            Link
 	What, Command string
 	Sent          time.Duration
 }
 
-// Arrives returns when something of that size arrives that sets out then on a
-// line of that road. Only the line is changed, so one goroutine a line may ask.
+// Arrives returns when a message of size bytes arrives that is sent at from on a line of the link
+// road. Arrives changes only the line, so different goroutines may call it for different lines.
 func (l *Links) Arrives(road LinkState, on *Line, d JitterKey, from time.Time, size int) time.Time {
 	return on.carry(from, size, road.Bandwidth).Add(max(0, road.Base+l.Jitter(road.Jitter, d)))
 }
 
-// Jitter returns a duration in [-most, +most]. It draws from a hash of what the
-// message is and when it was sent, not from a stream of random numbers: two
-// goroutines that send at one instant must not be able to swap their draws.
+// Jitter returns a duration in [-most, +most], or 0 if most is not positive. The duration is a hash
+// of the seed, the message's identity and its send time. A stream of random numbers would not do:
+// two goroutines that send at one instant could swap their draws.
 func (l *Links) Jitter(most time.Duration, d JitterKey) time.Duration {
 	if most <= 0 {
 		return 0
 	}
-	// FNV-1a, by hand because hash/fnv allocates and this runs for every message.
+	// FNV-1a, written out because hash/fnv allocates and this function runs for every message.
 	x := uint64(14695981039346656037)
 	add := func(c byte) { x = (x ^ uint64(c)) * 1099511628211 }
 	number := func(v uint64) {
@@ -249,8 +251,8 @@ func (l *Links) Jitter(most time.Duration, d JitterKey) time.Duration {
 	text(d.What)
 	text(d.Command)
 	number(uint64(d.Sent))
-	// FNV leaves the high bits of short inputs weak: mix once more, as
-	// SplitMix64 ends (Steele, Lea, Flood 2014).
+	// FNV leaves the high bits of short inputs weak: mix once more with the finalizer of SplitMix64
+	// (Steele, Lea, Flood 2014).
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	x ^= x >> 31

@@ -15,7 +15,7 @@ func TestArrives(t *testing.T) {
 	const kilobyte = 1000
 	for name, test := range map[string]struct {
 		road topology.LinkState
-		// Messages of so many bytes set out at the start, one after the other.
+		// sizes are the sizes in bytes of messages that are sent at the start, one after the other.
 		sizes []int
 		want  []time.Duration
 	}{
@@ -37,8 +37,8 @@ func TestArrives(t *testing.T) {
 	}
 }
 
-// A jitter stays within its bounds, no message comes before it set out, and the
-// same message on the same seed takes as long.
+// TestJitter checks that jitter stays within its bounds, that no message arrives before it was
+// sent, and that the same message with the same seed takes the same time.
 func TestJitter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		road := topology.LinkState{

@@ -8,43 +8,44 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Message is a request, reply or push that has arrived where it goes in: a
-// world's, which says what it is, and carries out what becomes of it.
+// Message is a request, reply or push that has arrived at its destination and has not entered yet.
+// Each world implements it: the methods describe the message and carry out the decision about it.
 type Message interface {
-	// Owner is the client that sent it or is to have it, and About what the
-	// gate needs to know.
+	// Owner returns the client that sent the message or receives it. About returns the description
+	// for the gate.
 	Owner() *Client
 	About() faults.Message
-	// Lane is the direction of the connection that it came on.
+	// Lane returns the direction of the connection on which the message came.
 	Lane() *Lane
-	// Gone reports whether nobody is there any more to take it.
+	// Gone reports whether the receiver no longer exists.
 	Gone() bool
-	// Said returns the command as histories have it, the reply or push, empty
-	// for a request, and when it was sent.
+	// Said returns the command as histories show it, the reply or push (empty for a request), and
+	// the send time.
 	Said() (command, reply string, sent time.Duration)
 
-	// Enter lets it in.
+	// Enter delivers the message to its receiver.
 	Enter()
-	// Discard loses it: alone, or with all that follows on its lane.
+	// Discard loses the message: only this message if alone, otherwise also all that follow on its
+	// lane.
 	Discard(alone bool)
-	// Break resets its connection.
+	// Break resets the message's connection.
 	Break()
-	// Later has something done so long after it arrived, on its behalf.
+	// Later calls do after the duration by, counted from the message's arrival.
 	Later(by time.Duration, do func())
-	// Free lets arrive what came behind it while it was stuck.
+	// Free lets the messages arrive that waited behind this message while it was stuck.
 	Free()
 }
 
-// A Lane is one direction of a connection. It keeps its order and can't leave
-// out its middle: nothing arrives while a message is stuck, and nothing any more
-// when one was lost. The zero value is free.
+// Lane is one direction of a connection. A Lane keeps the order of messages and cannot skip any:
+// nothing arrives while a message is stuck, and nothing arrives after a lost message, except pushes
+// that are dropped alone. The zero value is a lane with nothing stuck and nothing lost.
 type Lane struct {
 	Lost  bool
-	Stuck Message // held, delayed, or waiting for its turn; nil if none is
+	Stuck Message // held, delayed, or waiting for its turn; nil if no message is stuck
 }
 
-// Arrive decides what becomes of a message: links and gate have their say before
-// it goes in. Nothing may be stuck on its lane.
+// Arrive decides what happens to a message before it enters: first by its link, then by the gate.
+// No message may be stuck on its lane.
 func (t *Topology) Arrive(m Message) {
 	if m.Gone() {
 		return
@@ -75,8 +76,8 @@ func (t *Topology) Arrive(m Message) {
 
 func (t *Topology) cut(m faults.Message) bool { return t.Links.On(Link{m.Client, m.Node}).Cut }
 
-// loosen lets in a message that was stuck, unless its way was cut meanwhile,
-// and then what waited behind it.
+// loosen delivers a message that was stuck, unless its link was cut meanwhile, and then the
+// messages that waited behind it.
 func (t *Topology) loosen(m Message) {
 	m.Lane().Stuck = nil
 	switch about := m.About(); {
@@ -94,13 +95,13 @@ func (t *Topology) lose(m Message, about faults.Message) {
 		t.TellOf(checker.Dropped, m)
 		m.Owner().State.Lost++
 	}
-	// A server drops messages of a subscription one by one.
+	// A server drops pushes individually, so later pushes still arrive.
 	alone := about.Way == faults.Messages && !m.Lane().Lost && !t.cut(about)
 	m.Lane().Lost = m.Lane().Lost || !alone
 	m.Discard(alone)
 }
 
-// pass lets messages in that the gate holds, the oldest first.
+// pass delivers messages that the gate holds, the oldest first.
 func (t *Topology) pass(p faults.Pass) {
 	if !p.Once {
 		t.Gate.EndHolds(p.Clients, p.Nodes)
@@ -123,10 +124,10 @@ func (t *Topology) pass(p faults.Pass) {
 	}
 }
 
-// Forget lets go of messages that the gate holds, whose connection has ended.
+// Forget removes held messages for which ended returns true, because their connection has ended.
 func (t *Topology) Forget(ended func(Message) bool) { t.held = slices.DeleteFunc(t.held, ended) }
 
-// Received takes note of a reply or push that its client is about to have.
+// Received records a reply or push that its client is about to receive, and counts the reply.
 func (t *Topology) Received(m Message) {
 	kind := checker.Push
 	if m.About().Way == faults.After {
@@ -138,7 +139,7 @@ func (t *Topology) Received(m Message) {
 	t.TellOf(kind, m)
 }
 
-// TellOf records what befell a message, if somebody records.
+// TellOf records an event of a message, if the driver records events.
 func (t *Topology) TellOf(kind checker.Kind, m Message) {
 	if !t.driver.Records() {
 		return

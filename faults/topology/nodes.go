@@ -10,8 +10,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// find returns the node of that name, or the node and the very server that it
-// names.
+// find returns the node of that name, or the node and server if name is the name of a server.
 func (t *Topology) find(f faults.Fault, name string) (*Node, *Server, error) {
 	if name == faults.Quorum && t.cfg.Quorum != "" {
 		name = t.cfg.Quorum
@@ -33,7 +32,7 @@ func (t *Topology) find(f faults.Fault, name string) (*Node, *Server, error) {
 	return nil, nil, impossible(f, "there is no such node among %d", t.cfg.Nodes)
 }
 
-// applyToNode does a fault of a node, or of one of its servers by name.
+// applyToNode applies a fault of a node, or of a server by its name.
 func (t *Topology) applyToNode(f faults.Fault, name string) error {
 	n, s, err := t.find(f, name)
 	if err != nil {
@@ -55,8 +54,8 @@ func (t *Topology) applyToNode(f faults.Fault, name string) error {
 	return nil
 }
 
-// plan returns what the fault is, done to the server or its node, or why it is
-// impossible.
+// plan returns a function that applies the fault to the server or its node, or an error if the
+// fault is impossible now.
 func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() error, error) {
 	switch f := f.(type) {
 	case faults.CrashNode:
@@ -117,7 +116,8 @@ func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() 
 	return nil, fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
 }
 
-// requireResponsive says why a server can't do what an operator orders, if it can't.
+// requireResponsive returns an error if the server is down or stopped and so cannot execute an
+// operator's command.
 func (s *Server) requireResponsive(f faults.Fault) error {
 	switch {
 	case !s.Up:
@@ -128,8 +128,8 @@ func (s *Server) requireResponsive(f faults.Fault) error {
 	return nil
 }
 
-// down returns the server that comes back when its node does: the primary, or
-// else the first that is down; nil if none is.
+// down returns the server that restarts when its node does; nil if no server is down. The server is
+// the primary if it is down, otherwise the first server that is down.
 func (n *Node) down() *Server {
 	if !n.Primary.Up {
 		return n.Primary
@@ -150,8 +150,8 @@ func (t *Topology) kill(s *Server) error {
 	return t.driver.Kill(s)
 }
 
-// restart brings a server back, as it was: a primary, unless another took its
-// place, or a replica.
+// restart starts a server again in its previous role. A primary whose place another server took
+// restarts as a replica.
 func (t *Topology) restart(s *Server, empty bool) error {
 	if s == nil || s.Up {
 		return nil
@@ -200,10 +200,10 @@ func (t *Topology) setClock(s *Server, to Clock) error {
 	return nil
 }
 
-// follow has a server follow its leader: at once, or when it is able to.
+// follow makes a server follow its leader: at once, or after it resumes or restarts.
 func (t *Topology) follow(s *Server) error {
 	if s.late = s.Paused; !s.Answers() {
-		return nil // a process that is not there yet learns it when it starts
+		return nil // a process that is not up yet learns its leader when it starts
 	}
 	return t.driver.Follow(s)
 }
@@ -216,8 +216,8 @@ func (t *Topology) followAll(leader *Server) error {
 	return errors.Join(errs...)
 }
 
-// failover ends the primary and has the replica that got furthest take its
-// place, with what it has by then.
+// failover ends the primary and promotes the most advanced replica, with the data that it has then.
+// If an external system promotes, failover ends the primary first and waits for the promotion.
 func (t *Topology) failover(n *Node) error {
 	old := n.Primary
 	if t.cfg.Promoted {
@@ -232,18 +232,17 @@ func (t *Topology) failover(n *Node) error {
 	if err := t.promote(next); err != nil {
 		return err
 	}
-	// Only now, or what it had said would still come.
+	// Kill the old primary only now: data that it had sent would otherwise still arrive.
 	return errors.Join(t.kill(old), t.succeed(n, next))
 }
 
-// promote makes a replica a primary, whose stream is its own.
+// promote makes a replica a primary with an unrestricted stream.
 func (t *Topology) promote(s *Server) error {
 	s.Leader, s.Stream, s.late = nil, Stream{}, false
 	return t.driver.Promote(s)
 }
 
-// succeed makes a server the node's primary, whom everybody but a rival
-// follows.
+// succeed makes a server the node's primary, which all other servers except a rival follow.
 func (t *Topology) succeed(n *Node, next *Server) error {
 	n.Primary = next
 	for _, s := range n.Servers {
@@ -255,7 +254,7 @@ func (t *Topology) succeed(n *Node, next *Server) error {
 	return errors.Join(t.followAll(next), t.driver.Lead(n))
 }
 
-// split promotes a replica beside the primary.
+// split promotes a replica to a second primary.
 func (t *Topology) split(n *Node) (err error) {
 	next, err := t.driver.Elect(n, n.candidates())
 	if err != nil {
@@ -263,14 +262,14 @@ func (t *Topology) split(n *Node) (err error) {
 	}
 	n.Rival = next
 	err = t.promote(next)
-	t.driver.Observe(next, checker.ByReplication) // what it has to begin with
+	t.driver.Observe(next, checker.ByReplication) // its initial data
 	return err
 }
 
-// divide leads clients to the rival.
+// divide routes clients to the rival.
 func (t *Topology) divide(n *Node, clients []string) error {
 	if n.Rival == nil {
-		return nil // it was not to be had
+		return nil // the election of the rival failed
 	}
 	for _, name := range clients {
 		n.split[name] = true
@@ -278,7 +277,7 @@ func (t *Topology) divide(n *Node, clients []string) error {
 	return t.driver.Lead(n)
 }
 
-// join ends a split: what only the old primary had is lost.
+// join ends a split: data that only the old primary had is lost.
 func (t *Topology) join(n *Node) error {
 	next := n.Rival
 	n.Rival = nil
@@ -286,16 +285,16 @@ func (t *Topology) join(n *Node) error {
 	return t.succeed(n, next)
 }
 
-// replicate does something to a primary's stream.
+// replicate changes a primary's stream.
 func (t *Topology) replicate(f faults.Replication, s *Server) error {
 	was := s.Stream
 	s.Stream = was.with(f, t.cfg.TTL)
-	// What was lost has to be had anew.
+	// The followers must reconnect to get the data that was lost.
 	anew := f.Mode == faults.ReplicationReset || was.Timeout > 0 && s.Stream.Timeout == 0
 	var errs []error
 	for _, follower := range s.Followers() {
 		if !follower.Up || follower.late {
-			continue // it learns how the stream is when it follows
+			continue // the follower gets the stream's settings when it connects
 		}
 		errs = append(errs, t.driver.Shape(follower))
 		if anew {

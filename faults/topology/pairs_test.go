@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// cutter takes note of what is done to the ways between nodes, and does nothing else that these tests ask for.
+// cutter is a driver that records the cuts of links between nodes and does nothing else.
 type cutter struct {
 	topology.Driver
 	did []string
@@ -77,7 +77,8 @@ func TestNodesAreCutOff(t *testing.T) {
 			t.Errorf("where nodes don't talk to one another %q: %v, %q", f, err, hands.did)
 		}
 	}
-	// Who is cut off from nobody but himself would seem to have lived through it.
+	// A node cut off only from itself would appear to have survived a partition, so that fault must
+	// be refused.
 	for nodes, f := range map[int]faults.Fault{3: cut("n2", "quorum"), 1: cut("n1")} {
 		top := topology.New(topology.Config{Nodes: nodes, Peers: true}, hands)
 		if err := top.Apply(f); !errors.Is(err, topology.ErrImpossible) || len(hands.did) > 0 {

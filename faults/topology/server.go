@@ -7,19 +7,18 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Node is an independent Redis: a primary and its replicas.
+// Node is an independent Redis: a primary and its replicas.
 type Node struct {
 	Name    string
 	Servers []*Server
 	Primary *Server
-	// Rival is a second server that thinks it is the primary, while the node
-	// is split; nil otherwise.
+	// Rival is the second primary while the node is split; nil otherwise.
 	Rival *Server
 
-	split map[string]bool // the clients that are led to it
+	split map[string]bool // the clients that are routed to Rival
 }
 
-// For returns the server that a client of that name is led to.
+// For returns the server to which the client of that name is routed.
 func (n *Node) For(client string) *Server {
 	if n.split[client] {
 		return n.Rival
@@ -27,8 +26,7 @@ func (n *Node) For(client string) *Server {
 	return n.Primary
 }
 
-// candidates returns who can be promoted: the replicas that are up and not
-// stopped.
+// candidates returns the servers that can be promoted: replicas that are up and not stopped.
 func (n *Node) candidates() (list []*Server) {
 	for _, s := range n.Servers {
 		if s.Leader != nil && s.Answers() {
@@ -38,56 +36,56 @@ func (n *Node) candidates() (list []*Server) {
 	return list
 }
 
-// Server is one server process, or where one was. It keeps its name for good,
-// whatever its role becomes.
+// Server is a server process, running or not. Its name never changes, whatever its role is.
 type Server struct {
 	ID   int    // among all servers of the topology
 	Name string // n1/0: the first primary of n1
 	Node *Node
-	// Up says that there is a process, and Paused that it is stopped.
+	// Up states that the process exists, and Paused that it is stopped.
 	Up, Paused bool
-	// Leader is whom it follows; nil if it takes itself for a primary.
+	// Leader is the server that this server follows; nil for a primary.
 	Leader *Server
-	// Stream is how what it does passes to its followers.
+	// Stream is the state of the replication to this server's followers.
 	Stream Stream
 	Clock  Clock
 
-	late bool // it must be told to follow, when it goes on
+	late bool // it must be made to follow its leader when it resumes
 }
 
-// Answers reports whether its process is there and not stopped.
+// Answers reports whether the server's process is up and not stopped.
 func (s *Server) Answers() bool { return s.Up && !s.Paused }
 
-// Leads reports whether it is up and takes itself for a primary.
+// Leads reports whether the server is up and has no leader. While a node is split, the primary and
+// the rival both lead.
 func (s *Server) Leads() bool { return s.Up && s.Leader == nil }
 
-// Follows reports whether it is up and a replica.
+// Follows reports whether the server is up and a replica.
 func (s *Server) Follows() bool { return s.Up && s.Leader != nil }
 
-// Followers returns who follows it, up or not.
+// Followers returns the servers that follow this server, up or not.
 func (s *Server) Followers() []*Server {
 	return slices.DeleteFunc(slices.Clone(s.Node.Servers), func(other *Server) bool { return other.Leader != s })
 }
 
-// A Stream is how what a primary does passes to its followers. The zero value
-// passes everything as fast as the link is. It is the primary's: it outlives
-// the crash of either side, and ends when the primary does no longer lead.
+// Stream is the state of the replication from a primary to its followers. The zero value passes
+// everything at the speed of the link. A Stream belongs to the primary: it survives a crash of
+// either side and ends when the server is no longer the primary.
 type Stream struct {
-	// Stopped says that what sets out waits.
+	// Stopped states that data that is sent waits.
 	Stopped bool
-	// Timeout says that what sets out is lost, and that a connection closes
-	// so long after it was made; 0 says that it isn't so.
+	// Timeout, if not 0, states that data that is sent is lost, and that each connection closes
+	// that long after its creation.
 	Timeout time.Duration
-	// Each effect arrives later by Delay, plus or minus up to Jitter.
+	// Delay is how much later each effect arrives, plus or minus up to Jitter.
 	Delay, Jitter time.Duration
 	// Bandwidth is in bytes per second; 0 is unlimited.
 	Bandwidth float64
 }
 
-// Passes reports whether anything passes.
+// Passes reports whether the stream passes data.
 func (s Stream) Passes() bool { return !s.Stopped && s.Timeout == 0 }
 
-// Road returns how fast what passes, passes.
+// Road returns the delay and bandwidth of the data that passes.
 func (s Stream) Road() LinkState {
 	return LinkState{Base: s.Delay, Jitter: s.Jitter, Bandwidth: s.Bandwidth}
 }
@@ -109,8 +107,7 @@ func (s Stream) with(f faults.Replication, ttl time.Duration) Stream {
 	return s
 }
 
-// A Clock shows true time plus a skew, which grows by rate-1 for each unit of
-// time since a moment.
+// Clock shows true time plus a skew, which grows by rate-1 per unit of time after since.
 type Clock struct {
 	skew  time.Duration
 	rate  float64
@@ -119,10 +116,10 @@ type Clock struct {
 
 var trueTime = Clock{rate: 1}
 
-// Rate is how many times as fast as true time it runs.
+// Rate returns the clock's rate as a multiple of true time.
 func (c Clock) Rate() float64 { return c.rate }
 
-// Offset returns by how much it is ahead of true time then.
+// Offset returns the clock's offset from true time at then; positive is ahead.
 func (c Clock) Offset(then time.Time) time.Duration {
 	if c.rate == 1 {
 		return c.skew
@@ -130,13 +127,13 @@ func (c Clock) Offset(then time.Time) time.Duration {
 	return c.skew + time.Duration(float64(then.Sub(c.since))*(c.rate-1))
 }
 
-// moved returns the clock as it is after a jump.
+// moved returns the clock after a jump.
 func (c Clock) moved(by time.Duration) Clock {
 	c.skew += by
 	return c
 }
 
-// running returns the clock that runs at another rate from now on.
+// running returns the clock with another rate from now on.
 func (c Clock) running(rate float64, now time.Time) Clock {
 	return Clock{skew: c.Offset(now), rate: rate, since: now}
 }

@@ -1,15 +1,14 @@
-// Package topology is the one state machine of what a script can know of the
-// servers, their clients and the ways between them: who leads, who follows
-// whom, what is up, stopped, cut off, split or slowed, what each clock shows,
-// what a fault means in each state, and which faults are impossible then.
+// Package topology is the state machine of servers, their clients and the links between them. The
+// package tracks which server leads and follows which, which are up, stopped, cut off or split, how
+// links are slowed, what each clock shows, what a fault means in each state, and which faults are
+// impossible.
 //
-// Faults come in through [Topology.Apply]; what is to be done about them goes
-// out to the [Driver] of a world, one deed after the other, and so do the
-// events that tell of them. A world carries out and reports what it sees; it
-// decides nothing of its own. The parser of scripts plays the same machine
-// without a world, and so knows beforehand what is impossible.
+// Faults come in through [Topology.Apply]. The resulting actions go out to the [Driver] of a world,
+// one after the other, and so do the events that record them. A world executes actions and reports
+// what it observes; it decides nothing by itself. The parser of scripts runs the same machine
+// without a world, and so detects impossible faults before a run.
 //
-// The package may import faults and checker only.
+// The package may import only faults and checker.
 package topology
 
 import (
@@ -21,36 +20,33 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// ErrImpossible says that nobody could do a fault as things are, in no world:
-// an operator's order to a server that is down, for one. The sentence around it
-// says why, and what to do first.
+// ErrImpossible reports that no world could apply a fault in the present state, such as an
+// operator's command to a server that is down. The wrapping error states the reason and what to do
+// first.
 var ErrImpossible = errors.New("impossible")
 
-// Config is what a topology is made from.
+// Config holds the parameters of a topology.
 type Config struct {
-	// Nodes is how many independent nodes there are, Replicas how many
-	// replicas each has.
+	// Nodes is the number of independent nodes, and Replicas the number of replicas of each node.
 	Nodes, Replicas int
-	// Quorum is the node that completes a majority; empty means the one in
-	// the middle.
+	// Quorum is the node that completes a majority; empty means the middle node.
 	Quorum string
-	// TTL is the lease; faults that speak in TTLs mean this one.
+	// TTL is the lease, to which faults with spans in TTLs refer.
 	TTL time.Duration
-	// Seed decides the jitter, Base and Jitter are the latency of every link
-	// until a fault changes it, one way.
+	// Seed determines the jitter. Base and Jitter are the one-way latency of every link until a
+	// fault changes it.
 	Seed         uint64
 	Base, Jitter time.Duration
-	// Peers says that nodes talk to one another: they are the members of a cluster, and the hands can cut
-	// the ways between them.
+	// Peers states that the nodes are the members of a cluster, communicate with each other, and
+	// the driver can cut the links between them.
 	Peers bool
-	// Promoted says that servers are promoted by somebody else, whom the
-	// world only watches: after the crash of a primary [Driver.Elect] waits
-	// for it.
+	// Promoted states that an external system promotes servers and the world only watches: after
+	// the crash of a primary, [Driver.Elect] waits for the promotion.
 	Promoted bool
 }
 
-// A Topology is the state of everything that faults befall. Make one with
-// [New]. Not safe for concurrent use; the hands are called by Apply's caller.
+// Topology is the state of everything that faults change. Create one with [New]. A Topology is not
+// safe for concurrent use; it calls the Driver on the goroutine of the caller.
 type Topology struct {
 	Gate    *faults.Gate
 	Nodes   []*Node
@@ -64,8 +60,8 @@ type Topology struct {
 	apart   map[Pair]bool // nodes that are cut off from one another
 }
 
-// New returns the topology in which every server is up, and the first of each
-// node is its primary.
+// New returns a topology in which every server is up and the first server of each node is its
+// primary.
 func New(cfg Config, hands Driver) *Topology {
 	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, driver: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
 	for i := range cfg.Nodes {
@@ -84,9 +80,10 @@ func New(cfg Config, hands Driver) *Topology {
 	return t
 }
 
-// Apply decides what the fault means now, tells of it, and has it carried out.
-// An error that wraps [ErrImpossible] says that it can't be, and that nothing
-// was done; any other is the hands' own.
+// Apply decides what the fault means now, records the fault, and has the driver execute it. If the
+// error wraps [ErrImpossible], the fault is impossible now and nothing was done. If it wraps
+// [faults.ErrUnsupported], the topology does not have this fault. Any other error is from the
+// driver.
 func (t *Topology) Apply(f faults.Fault) error {
 	switch f := f.(type) {
 	case faults.Order:
@@ -118,7 +115,7 @@ func (t *Topology) record(f faults.Fault, client, node string) {
 	t.driver.Record(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
 }
 
-// impossible says that nobody can do that.
+// impossible returns an error that wraps ErrImpossible, with the fault and the formatted reason.
 func impossible(f faults.Fault, format string, args ...any) error {
 	return fmt.Errorf("%q is %w: %s", f, ErrImpossible, fmt.Sprintf(format, args...))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// What becomes of servers, and of what passes between them, when some of them
-// are stopped or gone.
+// ofServers returns stories about servers that are stopped or down, and about the replication
+// between them.
 func ofServers() []Story {
 	const set = "SET lock A-value-1"
 	stream := func(mode faults.ReplicationMode) faults.Fault { return faults.Replication{Node: "n1", Mode: mode} }

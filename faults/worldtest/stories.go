@@ -8,36 +8,37 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// Stories returns those that every world must play alike.
+// Stories returns the stories that must have the same result in every world.
 func Stories() []Story {
 	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofReplication(), ofNodes(), ofServers())
 }
 
 const second = time.Second
 
-// a selects messages of A.
+// a returns a match of messages of client A.
 func a(way faults.Way, commands ...string) faults.Match {
 	return faults.Match{Clients: []string{"A"}, Way: way, Commands: commands}
 }
 
-// does has the messages of A held that are about a request of that effect.
+// does returns an order that holds the messages of A about requests with the given effect.
 func does(way faults.Way, effect faults.Effect) faults.Fault {
 	return faults.Hold{Match: faults.Match{Clients: []string{"A"}, Way: way, Effect: effect}}
 }
 
-// names lists clients.
+// names returns a list of clients.
 func names(clients ...string) []string { return clients }
 
 func span(d time.Duration) faults.Span { return faults.Span{Abs: d} }
 
 var (
-	// messages are the events of messages, and of what the gate does with them.
+	// messages are the kinds of events about messages and the gate.
 	messages = []checker.Kind{checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped}
 	requests = []checker.Kind{checker.Request}
 	states   = []checker.Kind{checker.State}
 )
 
-// One request of A, SET lock A-value-1, under the orders to the gate.
+// ofTheGate returns stories in which A sends one request, SET lock A-value-1, under orders to the
+// gate.
 func ofTheGate() []Story {
 	const set, ok = "SET lock A-value-1", "+OK"
 	short := span(50 * time.Millisecond)
@@ -148,7 +149,7 @@ func ofTheGate() []Story {
 			Met(0, 0, 0, 0), Send("A", set), AwaitEvent("held A reply SET lock A1"), Met(0, 1, 0, 0),
 			Send("B", "GET lock"), AwaitEvent("dropped B request GET lock"), Met(1, 1, 0, 0),
 			Do(faults.Pass{}), Hears("A", ok), Send("A", set), Hears("A", ok), Met(1, 1, 0, 0),
-			// What is lost on its way is none of an order's doing.
+			// An order does not count messages that a cut link lost.
 			Do(faults.Drop{Match: faults.Match{Way: faults.Before}}, faults.Partition{Clients: names("A")}),
 			Send("A", set), Is("A", faults.ClientState{Lost: 1, Replies: 2, RoundTrips: 3}), Met(1, 1, 0, 0, 0),
 		}, Kinds: []checker.Kind{checker.Held, checker.Dropped}, Events: `
@@ -162,10 +163,10 @@ func ofTheGate() []Story {
 			Send("A@n3", "SETNX lock value-number-3"), AwaitEvent("held A request SETNX lock A3"),
 			Send("B@n3", "SETNX lock value-number-4"), AwaitEvent("held B request SETNX lock B1"),
 			Do(faults.Pass{Clients: names("B"), Once: true, Nodes: names("n1")}), Silence("A", "A@n2", "A@n3", "B@n3"),
-			// The oldest of those meant, and of the quorum's node n2.
+			// Pass the oldest held message on the named nodes; the quorum's node is n2.
 			Do(faults.Pass{Clients: names("A", "B"), Once: true, Nodes: names("n3", faults.Quorum)}), Hears("A@n2", ":1"), Silence("A", "A@n3", "B@n3"),
 			Do(faults.Pass{Clients: names("A"), Nodes: names("n3")}), Hears("A@n3", ":1"), Silence("A", "B@n3"),
-			// Holds that a node's pass has ended are ended there only, and for A only.
+			// A pass with a node ends holds only on that node, and only for A.
 			Send("A@n3", "GET lock"), Hears("A@n3", "$14 value-number-3"),
 			Send("A@n2", "GET lock"), AwaitEvent("held A request GET lock"),
 			Do(faults.Pass{Clients: names("B")}), Hears("B@n3", ":0"), Silence("A", "A@n2"),
@@ -205,7 +206,8 @@ func ofTheGate() []Story {
 	}
 }
 
-// What stands behind a message on its connection goes the way of it.
+// ofStreams returns stories about the messages behind another message on its connection, which are
+// lost or delayed together with it.
 func ofStreams() []Story {
 	var all []Story
 	short := span(50 * time.Millisecond)
@@ -238,7 +240,7 @@ func ofStreams() []Story {
 			Do(faults.Drop{Match: a(faults.Before, "SET"), Times: 1}),
 			Send("A", "INCR n", "SET lock A-value-1", "INCR n"), Hears("A", ":1"), AwaitEvent("dropped A request INCR n"),
 			Send("A", "DECR n"), Silence("A"),
-			Send("A2", "SET lock A-value-2"), Hears("A2", "+OK"), // another one
+			Send("A2", "SET lock A-value-2"), Hears("A2", "+OK"), // on another connection
 		}, Kinds: []checker.Kind{checker.Request, checker.Dropped}, Events: `
 			A > n1/0 INCR n
 			dropped A request SET lock A1
@@ -263,7 +265,7 @@ func ofStreams() []Story {
 	)
 }
 
-// What commands do, and who did it.
+// ofCommands returns stories about the effects of commands and the clients that cause them.
 func ofCommands() []Story {
 	const script = "if_redis.call('GET',KEYS[1])==ARGV[1]_then_return_redis.call('DEL',KEYS[1])_else_return_0_end"
 	return []Story{
@@ -378,7 +380,7 @@ func ofCommands() []Story {
 			Do(faults.CrashNode{Node: "n1"}, faults.RestartNode{Node: "n1"}), Connects("B"), Send("B", "SET lock B-value-1"), Hears("B", "+OK")),
 		push("drop", faults.Drop{Match: a(faults.Messages), Times: 1}, false, `
 			dropped A push
-			A < n1 ["message" "ch" "2"]`), // a server drops them one by one
+			A < n1 ["message" "ch" "2"]`), // a server drops pushes individually
 		push("hold", faults.Hold{Match: a(faults.Messages)}, true, `
 			held A push
 			passed A push
@@ -395,7 +397,7 @@ func ofCommands() []Story {
 	}
 }
 
-// track is a story of a client that tracks what it reads, and has read the lock.
+// track returns a story of a client that tracks the keys that it reads, and has read the lock.
 func track(name, events string, steps ...Step) Story {
 	return Story{
 		Name: "who tracks a key " + name,
@@ -405,11 +407,11 @@ func track(name, events string, steps ...Step) Story {
 	}
 }
 
-// push is a story of two messages to a subscriber.
+// push returns a story of two messages to a subscriber.
 func push(name string, order faults.Fault, pass bool, events string) Story {
 	s := Story{Name: "messages: " + name, Steps: []Step{
 		Send("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"), Do(order),
-		Send("B", "PUBLISH ch 1"), Hears("B", ":1"), Wait(50 * time.Millisecond), // or the server sends both at once
+		Send("B", "PUBLISH ch 1"), Hears("B", ":1"), Wait(50 * time.Millisecond), // otherwise the server could send both messages at once
 		Send("B", "PUBLISH ch 2"), Wait(50 * time.Millisecond),
 	}, Kinds: []checker.Kind{checker.Push, checker.Held, checker.Passed, checker.Dropped}, Events: events}
 	if pass {
@@ -428,7 +430,7 @@ func ofLinks() []Story {
 			Send("A@n2", "SET lock A-value-2"), Hears("A@n2", "+OK"),
 			Send("B", "GET lock"), Hears("B", "$-1"), Silence("A"),
 			Do(faults.Heal{}), Ends("A"),
-			Send("A2", "SET lock A-value-3"), Hears("A2", "+OK"), // it lost nothing
+			Send("A2", "SET lock A-value-3"), Hears("A2", "+OK"), // A2 lost no message
 		}, Kinds: []checker.Kind{checker.Fault, checker.Dropped, checker.State}, Events: `
 			fault partition A from n1
 			dropped A request SET lock A1
@@ -448,7 +450,7 @@ func ofLinks() []Story {
 			Send("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
 			Do(faults.Partition{Clients: names("A")}),
 			Send("B", "PUBLISH ch free"), Hears("B", ":1"), Silence("A"),
-			// It can't have missed one and yet be on the same connection.
+			// The connection lost a message, so it must end.
 			Do(faults.Heal{}), Ends("A"),
 		}, Kinds: []checker.Kind{checker.Push, checker.Dropped}, Events: `dropped A push`},
 		{Name: "heal spares what lost nothing", Steps: []Step{
@@ -471,7 +473,7 @@ func ofLinks() []Story {
 	}
 }
 
-// What a replica has, by what WAIT says.
+// ofReplication returns stories about the data of a replica, as WAIT reports it.
 func ofReplication() []Story {
 	do := func(f faults.Replication) Step {
 		f.Node = "n1"
@@ -585,7 +587,7 @@ func ofTimeouts() []Story {
 		{Name: "a timeout is healed before its time", Steps: []Step{
 			Send("A2", "PING"), Hears("A2", "+PONG"),
 			Do(timeout(500 * time.Millisecond)), Send("A", set), AwaitEvent("dropped A request SET lock A1"),
-			Do(faults.Heal{}), Ends("A"), Wait(second), Send("A2", "GET lock"), Hears("A2", "$-1"), // it lost nothing
+			Do(faults.Heal{}), Ends("A"), Wait(second), Send("A2", "GET lock"), Hears("A2", "$-1"), // A2 lost no message
 		}, Kinds: states},
 		{Name: "a timeout ends a partition", Steps: []Step{
 			Do(faults.Partition{Clients: names("A")}, faults.Timeout{Clients: names("A"), After: span(200 * time.Millisecond)}), Closes("A"),
@@ -646,7 +648,7 @@ func ofNodes() []Story {
 			Send("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", "-NOSCRIPT_No_matching_script._Please_use_EVAL."),
 		}, Kinds: states},
 		{Name: "its clock jumps", Clock: true, Steps: after(
-			Do(faults.NodeClock{Node: "n1", By: faults.Span{Abs: -10 * second}}), // 30 s become 40
+			Do(faults.NodeClock{Node: "n1", By: faults.Span{Abs: -10 * second}}), // 30 s become 40 s
 			Do(faults.NodeClock{Node: "n1", By: faults.Span{TTLs: 2}}),
 			Send("A", "GET lock"), Hears("A", "$-1"),
 		), Kinds: states, Events: `
@@ -655,7 +657,7 @@ func ofNodes() []Story {
 			n1/0 gone by clock`},
 		{Name: "its clock drifts", Clock: true, Steps: after(
 			Do(faults.NodeDrift{Node: "n1", Rate: 3}),
-			Send("B", "PEXPIRE lock 60000"), Hears("B", ":1"), // of its own
+			Send("B", "PEXPIRE lock 60000"), Hears("B", ":1"), // a change by a command instead of the clock
 		), Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 A1 for 10s by clock

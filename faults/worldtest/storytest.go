@@ -1,7 +1,7 @@
-// Package storytest plays short stories on the worlds, in virtual and in real
-// time alike, for their tests: what clients send, what faults befall them,
-// what they hear, and which events tell of it. A [Story] and a world come in;
-// the test fails where they don't fit.
+// Package worldtest runs the same short test stories on every world, in virtual and in real time.
+//
+// A [Story] and a world come in; the test fails if the replies that clients receive or the recorded
+// events differ from those of the story. The package is only for tests of worlds.
 package worldtest
 
 import (
@@ -20,49 +20,49 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// The lock in every story: a world must be made for this key and lease.
+// The lock's key and lease in every story. A world must be created with both.
 const (
 	Key = "lock"
 	TTL = 30 * time.Second
 )
 
-// A Story is a list of steps and what is told of them. Each step names
-// connections: A is one of client A to n1, A2 another one, and A@n2 one to n2.
-// They are there before the story begins.
+// Story is a list of steps and the events that they must produce. Each step names connections: A is
+// a connection of client A to n1, A2 another of A to n1, and A@n2 a connection of A to n2. They
+// exist before the story begins, except those that a step opens.
 type Story struct {
 	Name            string
-	Nodes, Replicas int  // as the world must have them; 0 nodes means 1
-	Clock           bool // clocks are moved
+	Nodes, Replicas int  // of the world; 0 nodes means 1
+	Clock           bool // the story moves clocks
 	Steps           []Step
-	// Events are those of the kinds, or of all kinds if there are none, as
-	// Line writes them, one a line.
+	// Events are the expected events of Kinds, or of all kinds if Kinds is empty. Each line has one
+	// event in the form of Line.
 	Events string
 	Kinds  []checker.Kind
 }
 
-// A World is one to play a story in, before it has begun.
+// World is a world that runs a story. The world must not have begun.
 type World struct {
 	faults.World
-	// Dial returns a function that connects a client to a node, past any
-	// handshake, and may block as long as the world doesn't run.
+	// Dial returns a function that connects a client to a node and completes any handshake. The
+	// function may block while the world does not run.
 	Dial func(client, node string) func() (net.Conn, error)
-	// Events returns what was recorded so far.
+	// Events returns the events recorded so far.
 	Events func() []checker.Event
-	// Moment is a while in which everything happens that nothing stops.
+	// Moment is a time in which everything happens that no fault stops.
 	Moment time.Duration
 }
 
-// patience is how long a step may take, in the world's time.
+// patience is the maximum duration of a step, in the world's time.
 const patience = 20 * time.Second
 
-// Play plays the story and closes the world.
+// Play runs the story and closes the world.
 func Play(t *testing.T, w World, story Story) {
 	t.Helper()
 	s := &stage{World: w, t: t, wires: map[string]*wire{}}
 	defer func() {
 		var slow interface{ Timeout() bool }
 		if err := w.Close(); errors.As(err, &slow) && slow.Timeout() {
-			t.Logf("Close: %v", err) // nothing is wrong but how long the system takes
+			t.Logf("Close: %v", err) // only the system's speed is at fault
 		} else if err != nil {
 			t.Errorf("Close: %v", err)
 		}
@@ -110,7 +110,7 @@ func (s *stage) errorf(format string, args ...any) {
 	s.t.Errorf(s.step+": "+format, args...)
 }
 
-// await lets the world run until something is so.
+// await lets the world run until so returns true, and fails the test after patience.
 func (s *stage) await(what string, so func() bool) {
 	s.t.Helper()
 	if !s.Run(patience, so) {
@@ -123,15 +123,15 @@ func (s *stage) lines(kinds []checker.Kind) string { return Lines(s.Events(), ki
 // wire is a client's connection.
 type wire struct {
 	conn net.Conn
-	sent time.Duration // when the last request set out
+	sent time.Duration // when the last request was sent
 
 	mu    sync.Mutex
 	heard []byte
-	at    time.Duration // when that came
-	err   error         // why there is no more
+	at    time.Duration // when the last data of heard arrived
+	err   error         // the error of Read that ended the connection; nil while it is open
 }
 
-// wire returns the connection of that name.
+// wire returns the connection of that name, and opens it on first use.
 func (s *stage) wire(name string) *wire {
 	s.t.Helper()
 	if w := s.wires[name]; w != nil {
@@ -176,15 +176,15 @@ func (w *wire) read(s *stage) {
 	}
 }
 
-// A Step is something that happens in a story.
+// Step is an action or a check in a story.
 type Step struct {
 	what  string
-	on    string // a connection that it needs
-	opens string // one that isn't there before it
+	on    string // a connection that the step needs
+	opens string // a connection that the step opens
 	do    func(*stage)
 }
 
-// Do does faults.
+// Do applies faults.
 func Do(list ...faults.Fault) Step {
 	return Step{what: fmt.Sprint(list), do: func(s *stage) {
 		for _, f := range list {
@@ -195,7 +195,7 @@ func Do(list ...faults.Fault) Step {
 	}}
 }
 
-// Refuses checks that nobody can do that now, and that the error says so.
+// Refuses checks that the fault is impossible now, and that the error contains why.
 func Refuses(f faults.Fault, why string) Step {
 	return Step{what: fmt.Sprint("not ", f), do: func(s *stage) {
 		err := s.Apply(f)
@@ -205,8 +205,8 @@ func Refuses(f faults.Fault, why string) Step {
 	}}
 }
 
-// Send lets a client send requests in one go, each a list of words with blanks
-// between them, where a _ in a word stands for a blank.
+// Send sends requests of a client at once. Each request is a list of words separated by blanks; a _
+// in a word stands for a blank.
 func Send(on string, requests ...string) Step {
 	return Step{what: on + " says " + strings.Join(requests, ", "), on: on, do: func(s *stage) {
 		w := s.wire(on)
@@ -224,7 +224,7 @@ func Send(on string, requests ...string) Step {
 	}}
 }
 
-// Request writes requests as they go over the wire; see Send.
+// Request returns requests in RESP. See Send for their form.
 func Request(requests ...string) []byte {
 	var all []byte
 	for _, request := range requests {
@@ -238,9 +238,9 @@ func Request(requests ...string) []byte {
 	return all
 }
 
-// Hears checks what a client hears next, in the form that it has on the wire
-// with blanks in place of the ends of lines and a _ for a blank, and that it takes at least that
-// long from its last request on.
+// Hears checks the next data that a client receives. reply is in RESP with blanks for line breaks
+// and _ for blanks. least, if given, is the minimum time from the client's last request to the
+// data.
 func Hears(on, reply string, least ...time.Duration) Step {
 	return Step{what: on + " hears " + reply, on: on, do: func(s *stage) {
 		w, want := s.wire(on), strings.NewReplacer(" ", "\r\n", "_", " ").Replace(reply)+"\r\n"
@@ -285,7 +285,7 @@ func ends(on, how, why string) Step {
 	}}
 }
 
-// Connects opens a connection, which is not there before.
+// Connects opens a connection that does not exist before the step.
 func Connects(on string) Step {
 	return Step{what: on + " connects", opens: on, do: func(s *stage) { s.wire(on) }}
 }
@@ -295,7 +295,7 @@ func Leaves(on string) Step {
 	return Step{what: on + " leaves", on: on, do: func(s *stage) { _ = s.wire(on).conn.Close() }}
 }
 
-// Silence checks that clients hear nothing, and are not reset, for a moment.
+// Silence checks that clients receive nothing for a Moment, and that their connections stay open.
 func Silence(on ...string) Step {
 	return Step{what: "silence", do: func(s *stage) {
 		s.Run(s.Moment, func() bool { return false })
@@ -310,7 +310,7 @@ func Silence(on ...string) Step {
 	}}
 }
 
-// AwaitEvent waits until an event is told, as Line writes it.
+// AwaitEvent waits until an event is recorded whose Line equals line.
 func AwaitEvent(line string) Step {
 	return Step{what: "told " + line, do: func(s *stage) {
 		s.await("it is told", func() bool {
@@ -319,9 +319,8 @@ func AwaitEvent(line string) Step {
 	}}
 }
 
-// Is waits until a client's state is as it should, apart from spans of time.
-// UnderWay says only whether there is something: a message behind another may
-// not be in sight yet.
+// Is waits until a client's state equals want, except for PausedFor. UnderWay is compared only as 0
+// or 1, because a message behind another may not be visible yet.
 func Is(client string, want faults.ClientState) Step {
 	return Step{what: fmt.Sprintf("%s is %+v", client, want), do: func(s *stage) {
 		state := func() faults.ClientState {
@@ -335,8 +334,8 @@ func Is(client string, want faults.ClientState) Step {
 	}}
 }
 
-// Met checks how many messages each order to the gate has met so far, in the
-// order in which they were given.
+// Met checks how many messages each order to the gate has matched so far, in the order in which the
+// orders were applied.
 func Met(want ...int) Step {
 	return Step{what: fmt.Sprintf("met %v", want), do: func(s *stage) {
 		if got := s.Met(); !slices.Equal(got, want) {
@@ -350,8 +349,7 @@ func Wait(span time.Duration) Step {
 	return Step{what: "wait", do: func(s *stage) { s.Run(span, func() bool { return false }) }}
 }
 
-// Lines writes the events of some kinds, or of all, one a line, without
-// handshakes.
+// Lines returns the events of the given kinds, or of all kinds, one per line, without handshakes.
 func Lines(events []checker.Event, kinds ...checker.Kind) string {
 	var all []string
 	for _, e := range events {
@@ -362,8 +360,8 @@ func Lines(events []checker.Event, kinds ...checker.Kind) string {
 	return strings.Join(all, "\n")
 }
 
-// Line writes an event without its times, but with how long the key will live,
-// in seconds, rounded up to tens.
+// Line returns an event as text without its times. A key's remaining lifetime is in seconds,
+// rounded up to a multiple of 10.
 func Line(e checker.Event) string {
 	switch e.Kind {
 	case checker.Request:

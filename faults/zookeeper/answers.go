@@ -9,12 +9,12 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// connected reads the answer to a request for a session, and reports whether it is one. A server that knows nothing of the session any more gives one
-// of no length.
+// connected parses the answer to a request for a session, and reports whether it is valid. A
+// session that the server no longer has is answered with a timeout of 0.
 func connected(r *reader) (p proxy.Part, ok bool) {
 	version, span := r.int(), r.int()
-	r.long()  // the session
-	r.bytes() // its password
+	r.long()  // the session's ID
+	r.bytes() // the session's password
 	p.Text = fmt.Sprintf("session of %d ms", span)
 	if span <= 0 {
 		p.Text = failures[-112]
@@ -22,7 +22,7 @@ func connected(r *reader) (p proxy.Part, ok bool) {
 	return p, version == 0 && !r.short
 }
 
-// failures are the names of errors, by their codes.
+// failures maps error codes to names.
 var failures = map[int32]string{
 	-1: "system error", -2: "runtime inconsistency", -3: "data inconsistency", -4: "connection loss", -5: "marshalling error",
 	-6: "unimplemented", -7: "operation timeout", -8: "bad arguments", -12: "unknown session", -13: "no quorum of the new members",
@@ -41,26 +41,26 @@ func failed(code int32) string {
 	return fmt.Sprintf("error %d", code)
 }
 
-// answered returns what an answer to an operation says, behind its header.
+// answered returns the parts of an answer to an operation, given the bytes after its header.
 func answered(code int32, zxid int64, failure int32, r *reader) []proxy.Part {
 	if code == opMulti || code == opMultiRead {
 		if parts := results(r); len(parts) > 0 {
 			return parts
 		}
-		code = opMulti // of nothing, or refused as a whole
+		code = opMulti // empty, or refused as a whole
 	}
 	if failure != 0 {
 		return []proxy.Part{{Text: failed(failure)}}
 	}
 	p := result(code, r)
-	switch code { // what is a change has a number among all
+	switch code { // each change has a transaction ID
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL:
 		p.Text += fmt.Sprintf(" zxid %#x", zxid)
 	}
 	return []proxy.Part{p}
 }
 
-// results reads the answers to several operations, as many as are shown.
+// results parses the answers to several operations, up to proxy.MaxParts.
 func results(r *reader) (parts []proxy.Part) {
 	for len(parts) < proxy.MaxParts {
 		code, done := r.int(), r.bool()
@@ -83,7 +83,7 @@ func results(r *reader) (parts []proxy.Part) {
 	return parts
 }
 
-// result reads what an operation that went well has given.
+// result parses the result of a successful operation.
 func result(code int32, r *reader) proxy.Part {
 	var l proxy.Part
 	switch code {
@@ -118,10 +118,11 @@ func result(code int32, r *reader) proxy.Part {
 	return l
 }
 
-// maxNames is how many names are put in order; of more it is only told how many they are.
+// maxNames is the maximum number of names that are sorted; for more names only the count is shown.
 const maxNames = 1000
 
-// names reads nodes' names. Servers have them in an order that is chance where something was drawn in them, so they are told by the rest of them.
+// names appends the names of nodes. Servers return names with random parts in a random order, so
+// names are sorted by their other parts.
 func names(l *proxy.Part, r *reader) {
 	type name struct{ whole, rest string }
 	n := r.count(4)
@@ -147,9 +148,10 @@ func names(l *proxy.Part, r *reader) {
 	}
 }
 
-// stat is what is told of a node's Stat. The rest of it are dates, and what is drawn by the server.
+// stat holds the shown fields of a node's Stat. The other fields are times, and values that the
+// server draws.
 type stat struct {
-	made     int64 // the zxid
+	made     int64 // the zxid of the creation
 	version  int32
 	children int32
 }
@@ -157,11 +159,11 @@ type stat struct {
 func readStat(r *reader) (s stat) {
 	const long = 8
 	s.made = r.long()
-	r.take(3 * long) // when it was changed, and two dates
+	r.take(3 * long) // zxid of the last change, and two times
 	s.version = r.int()
-	r.take(2*4 + long + 4) // two more versions, the session that it belongs to, and how long its data are
+	r.take(2*4 + long + 4) // two more versions, the owner's session, and the length of the data
 	s.children = r.int()
-	r.long() // when its children were changed
+	r.long() // zxid of the last change of its children
 	return s
 }
 
@@ -172,7 +174,7 @@ func sayStat(l *proxy.Part, s stat) {
 	}
 }
 
-// event reads what a server tells who watches.
+// event parses an event of a watch.
 func event(r *reader) proxy.Part {
 	kind, state := r.int(), r.int()
 	l := proxy.Part{Text: kinds[kind]}
@@ -191,5 +193,5 @@ func event(r *reader) proxy.Part {
 	return l
 }
 
-// kinds are the names of events.
+// kinds maps the codes of events to names.
 var kinds = map[int32]string{1: "node created", 2: "node deleted", 3: "data changed", 4: "children changed", 5: "watch for data removed", 6: "watch for children removed", 7: "persistent watch removed"}

@@ -12,11 +12,11 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// longest is the longest session that is given. Unless it is said, that is 20 ticks.
+// longest is the longest session timeout that a server grants. ZooKeeper's default is 20 ticks.
 const longest = 24 * time.Hour
 
-// writeConfig writes what the member reads when it starts, which will listen on that port of loopback for
-// clients.
+// writeConfig writes the member's configuration files. The member will listen on the given loopback
+// port for clients.
 func (s *server) writeConfig(port int) error {
 	data := filepath.Join(s.Dir(), "data")
 	lines := []string{
@@ -29,14 +29,15 @@ func (s *server) writeConfig(port int) error {
 		"clientPortAddress=" + ports.Loopback,
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
-		// What it is, and which sessions there are, is told without a password, but none of theirs.
+		// The mode and the list of sessions are readable without a password; session passwords are
+		// not included.
 		"4lw.commands.whitelist=srvr,dump",
-		// What was promised is with the system when it is promised, which outlives a process that is killed.
+		// Confirmed writes have reached the operating system, and survive the kill of a process.
 		"forceSync=no",
-		// Who has said no password is refused whatever he asks for.
+		// A client that has shown no password is refused for every request.
 		"enforce.auth.enabled=true",
 		"enforce.auth.schemes=digest",
-		// One alone is an ensemble, too.
+		// A single member is an ensemble, too.
 		"standaloneEnabled=false",
 	}
 	for i := range s.host.peers {
@@ -50,17 +51,17 @@ func (s *server) writeConfig(port int) error {
 	)
 }
 
-// configFile is the name of what writeConfig writes.
+// configFile is the name of the configuration file that writeConfig writes.
 const configFile = "zoo.cfg"
 
-// id returns the number of a node's member by which ZooKeeper orders them: n1 has the largest, which wins
-// elections.
+// id returns the number by which ZooKeeper orders the member of a node: n1 has the largest, which
+// wins elections.
 func (h *Host) id(number int) int { return len(h.peers) + 1 - number }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// Logging is set up by whatever library an installation comes with: each is told to write warnings to
-// standard output, and nothing else.
+// The configuration of logging depends on the library of the installation: each file makes its
+// library write warnings to standard output, and nothing else.
 const (
 	logbackFile = "logback.xml"
 	log4jFile   = "log4j.properties"

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// A Program is an installation of ZooKeeper, and the Java that it runs on.
+// A Program is an installation of ZooKeeper and its Java.
 type Program struct {
-	// Java is the program of that name.
+	// Java is the path of the java program.
 	Java string
-	// Classes is where its classes are, as Java's -cp has it.
+	// Classes is the class path, in the format of Java's -cp.
 	Classes string
 }
 
-// A MissingError says that there is no ZooKeeper, and what to do.
+// A MissingError reports that no ZooKeeper was found. The error says what to do.
 type MissingError struct{ Why error }
 
 func (e *MissingError) Error() string {
@@ -27,11 +27,13 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Why }
 
-// debian is where Debian's package has the classes. The archive names those that it needs.
+// debian is the path of the classes in Debian's package. The archive's manifest names the archives
+// that it needs.
 const debian = "/usr/share/java/zookeeper.jar"
 
-// Find returns ZooKeeper, of version 3.7 or newer: at ZOOKEEPER_HOME, where zkServer.sh on PATH belongs to, or as
-// Debian has it. Java is that of JAVA_HOME, or java on PATH. The error is a *[MissingError].
+// Find returns ZooKeeper, version 3.7 or newer: from ZOOKEEPER_HOME, from the installation of the
+// zkServer.sh on PATH, or from Debian's package. Java is that of JAVA_HOME, or java on PATH. Find
+// doesn't check the version. The error is a *[MissingError].
 func Find() (Program, error) {
 	java, err := findJava()
 	if err != nil {
@@ -56,7 +58,7 @@ func Find() (Program, error) {
 		}
 	}
 	if _, err := os.Stat(debian); err == nil {
-		// Without one of these nothing is logged.
+		// Without a logging implementation nothing is logged.
 		return Program{java, debian + ":" + filepath.Join(filepath.Dir(debian), "slf4j-simple.jar")}, nil
 	}
 	return Program{}, &MissingError{errors.New("ZOOKEEPER_HOME is not set, and no zkServer.sh on PATH")}
@@ -69,7 +71,7 @@ func findJava() (string, error) {
 	return exec.LookPath("java")
 }
 
-// classesOf returns where the classes of an installation in that directory are, empty if there is none.
+// classesOf returns the class path of an installation in a directory, empty if there is none.
 func classesOf(home string) string {
 	for _, lib := range []string{filepath.Join(home, "lib"), filepath.Join(home, "libexec", "lib")} {
 		if found, err := filepath.Glob(filepath.Join(lib, "zookeeper-[0-9]*.jar")); err == nil && len(found) > 0 {
@@ -79,16 +81,17 @@ func classesOf(home string) string {
 	return ""
 }
 
-// command returns the command of a member that has that directory, of a host that has the other one: the
-// process itself serves, so that whoever stops it stops the server.
+// command returns the command of a member, given the directories of the host and of the member. The
+// process itself is the server, so that stopping the process stops the server.
 func (p Program) command(host, dir string) *exec.Cmd {
 	cmd := exec.Command(p.Java,
-		// Small, and quick to start: it serves a handful of clients for some seconds.
+		// Small, and quick to start: a member serves a few clients for some seconds.
 		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		// Nothing is left anywhere else.
+		// Write no files outside the directory.
 		"-XX:-UsePerfData", "-XX:+DisableAttachMechanism", "-XX:ErrorFile="+filepath.Join(dir, "crash.log"), "-Djava.io.tmpdir="+dir,
 		"-Djava.net.preferIPv4Stack=true",
-		// Who waits for votes asks again twice a second, not ever more seldom: what was sent to one who was not there yet is lost.
+		// During an election a member repeats its vote every 500 ms, instead of at growing
+		// intervals: messages to a member that was not running yet are lost.
 		"-Dzookeeper.fastleader.maxNotificationInterval=500",
 		"-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.audit.enable=false",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.showShortLogName=true",
@@ -97,7 +100,7 @@ func (p Program) command(host, dir string) *exec.Cmd {
 	)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"}, name) // which would change how it is set up
+		return slices.Contains([]string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"}, name) // they would change the configuration
 	})
 	return cmd
 }

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// The versions of what a member says first to another at its port for elections (QuorumCnxManager of ZooKeeper 3.5 and newer):
-// from version 2 on it may name several addresses, which stand in version 1, too, as one.
+// The versions of a member's first message to another member's election port (QuorumCnxManager of
+// ZooKeeper 3.5 and newer). Version 1 contains one address, version 2 one or more.
 const (
 	version1 = -65536
 	version2 = -65535
 )
 
-// longestName is how long the addresses may be: as many bytes as ZooKeeper reads.
+// longestName is the maximum length of the addresses: as many bytes as ZooKeeper reads.
 const longestName = 2048
 
-// introduce passes on how a member introduces itself at another's port for elections. Who is dialled by one with a
-// smaller number hangs up, and dials back to the address that this one has named: its own, where it listens. So the
-// way that leads there is named instead.
+// introduce passes on a member's first message to another member's election port. A member that is
+// dialled by one with a smaller number closes the connection, and dials back to the address in the
+// message: the dialler's own listener. introduce replaces that address with the way that leads
+// there.
 func introduce(r io.Reader, w io.Writer, own, way string) error {
 	head := make([]byte, 8+8+4) // version, number, length of the addresses
 	n, err := io.ReadFull(r, head[:8])
@@ -30,7 +31,7 @@ func introduce(r io.Reader, w io.Writer, own, way string) error {
 		n += more
 	}
 	length := binary.BigEndian.Uint32(head[16:])
-	if n < len(head) || length > longestName { // of another version, or at its end: nothing of it is known
+	if n < len(head) || length > longestName { // an unknown version, or a truncated message
 		return passOn(w, head[:n], err)
 	}
 	name := make([]byte, length)
@@ -45,7 +46,8 @@ func introduce(r io.Reader, w io.Writer, own, way string) error {
 	return passOn(w, append(head, named...), nil)
 }
 
-// passOn writes what was read. Where that came to its end, who copies sees that, too.
+// passOn writes the bytes that were read. At the end of the stream it returns nil, because the
+// goroutine that copies the rest sees the end, too.
 func passOn(w io.Writer, read []byte, err error) error {
 	if _, failed := w.Write(read); failed != nil {
 		return failed

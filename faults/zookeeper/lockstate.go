@@ -14,11 +14,12 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// errBlind says that a member said nothing.
+// errBlind reports that a member can't answer.
 var errBlind = errors.New("it is not connected, or has lost its leader")
 
-// Inspect implements [real.LockInspector]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
-// is the smallest has it, as long as his session lasts, and his node's data say whose that is.
+// Inspect implements [real.LockInspector]. A query is the path below which contenders for the lock
+// have their nodes, with $1 for the lock's name. The node with the smallest number holds the lock
+// as long as its session lasts, and the node's data is the owner.
 func (s *server) Inspect(ctx context.Context, query, name string) (real.LockState, error) {
 	at := strings.ReplaceAll(query, "$1", name)
 	if !strings.HasPrefix(at, "/") || path.Clean(at) != at {
@@ -33,7 +34,7 @@ func (s *server) Inspect(ctx context.Context, query, name string) (real.LockStat
 		err error
 	}
 	done := make(chan answer, 1)
-	go func() { // go-zookeeper knows no contexts
+	go func() { // go-zookeeper doesn't support contexts
 		seen, err := inspect(conn, at)
 		done <- answer{seen, err}
 	}()
@@ -45,7 +46,7 @@ func (s *server) Inspect(ctx context.Context, query, name string) (real.LockStat
 	}
 }
 
-// inspect asks for the nodes below a path, and for the data of the first.
+// inspect reads the nodes below a path, and the data of the first one.
 func inspect(conn *zk.Conn, at string) (seen real.LockState, err error) {
 	for {
 		children, stat, err := conn.Children(at)
@@ -56,14 +57,14 @@ func inspect(conn *zk.Conn, at string) (seen real.LockState, err error) {
 		if err != nil {
 			return seen, err
 		}
-		children = slices.DeleteFunc(children, func(name string) bool { return at == "/" && name == "zookeeper" }) // which is ZooKeeper's own
+		children = slices.DeleteFunc(children, func(name string) bool { return at == "/" && name == "zookeeper" }) // ZooKeeper's own node
 		seen.Version = stat.Pzxid
 		if len(children) == 0 {
 			return seen, nil
 		}
 		first := slices.MinFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
 		data, stat, err := conn.Get(strings.TrimSuffix(at, "/") + "/" + first)
-		if errors.Is(err, zk.ErrNoNode) { // it has gone meanwhile
+		if errors.Is(err, zk.ErrNoNode) { // it was deleted meanwhile
 			continue
 		}
 		if err != nil {
@@ -78,7 +79,8 @@ func inspect(conn *zk.Conn, at string) (seen real.LockState, err error) {
 	}
 }
 
-// without returns which version it is that a path isn't there: that of the nearest node above it, of whose children it may have been the last.
+// without returns the version of a path's absence: that of its nearest existing ancestor, because
+// the path may have been the ancestor's last child.
 func without(conn *zk.Conn, at string) (int64, error) {
 	for {
 		at = path.Dir(at)
@@ -92,7 +94,8 @@ func without(conn *zk.Conn, at string) (int64, error) {
 	}
 }
 
-// Bound implements [real.SessionInspector]. What a member is asked is none of its clients' protocol, but four letters.
+// Bound implements [real.SessionInspector]. It uses a four-letter command, because the clients'
+// protocol has no such request.
 func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	told, err := letters(ctx, s.Addr(), "dump")
 	for _, word := range strings.Fields(told) {
@@ -103,18 +106,18 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	return false, err
 }
 
-// digits is how many digits the servers put behind the name of a sequential node.
+// digits is the number of digits that servers append to the name of a sequential node.
 const digits = 10
 
-// number returns the number in the name of a sequential node.
+// number returns the digits in the name of a sequential node.
 func number(name string) string { return name[max(0, len(name)-digits):] }
 
-// session returns the session by which a member is asked, once it is there.
+// session returns the session for inspections, or errBlind while it doesn't exist.
 func (s *server) session() (*zk.Conn, error) {
 	conn, err := s.eye.Get(func() (*zk.Conn, error) {
 		conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 		if err == nil {
-			go func() { _ = conn.AddAuth("digest", []byte(user+":"+s.Spec.Password)) }() // said anew with each connection
+			go func() { _ = conn.AddAuth("digest", []byte(user+":"+s.Spec.Password)) }() // the client repeats it on each new connection
 		}
 		return conn, err
 	})
@@ -127,7 +130,7 @@ func (s *server) session() (*zk.Conn, error) {
 	return conn, nil
 }
 
-// close ends that.
+// close closes the session for inspections.
 func (s *server) close() error {
 	return s.eye.Close(func(conn *zk.Conn) error { conn.Close(); return nil })
 }

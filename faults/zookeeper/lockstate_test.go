@@ -15,8 +15,8 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// The lock is as the ensemble has it: his whose node has the smallest number, by what is in it, as long as his session lasts. Members that
-// stood still hear of it when they go on.
+// TestWhoseALockIs checks that the node with the smallest number holds the lock, with its data as
+// the owner, while its session lasts. Members that were stopped catch up when they continue.
 func TestWhoseALockIs(t *testing.T) {
 	const (
 		ofA = "A-0123456789abcdef"
@@ -105,7 +105,8 @@ func TestPathsOfLocks(t *testing.T) {
 	}
 }
 
-// Who has lost the majority says nothing, and is not waited for.
+// TestLookWithoutAMajority checks that a member without a majority gives no answer, and gets only a
+// short time.
 func TestLookWithoutAMajority(t *testing.T) {
 	members := ensemble(t, 3)
 	look := func() (real.LockState, error) {
@@ -137,7 +138,7 @@ func TestLookWithoutAMajority(t *testing.T) {
 	})
 }
 
-// A member that is lost while it is asked has told nothing.
+// TestLookThatIsCutShort checks that a member that fails during an inspection gives no answer.
 func TestLookThatIsCutShort(t *testing.T) {
 	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(silent{}))
 	if err != nil {

@@ -44,7 +44,7 @@ const (
 	opError                = -1 // in the answer to several operations
 )
 
-// words are what requests are called by, by the codes of their operations.
+// words maps the codes of operations to the words of requests.
 var words = map[int32]string{
 	opCreate: "CREATE", opCreate2: "CREATE", opCreateContainer: "CREATE", opCreateTTL: "CREATE",
 	opDelete: "DELETE", opExists: "EXISTS", opGetData: "GETDATA", opSetData: "SETDATA", opGetACL: "GETACL", opSetACL: "SETACL",
@@ -55,7 +55,8 @@ var words = map[int32]string{
 	opGetEphemerals: "GETEPHEMERALS", opGetAllChildrenNumber: "GETALLCHILDRENNUMBER", opWhoAmI: "WHOAMI", opClose: "CLOSE",
 }
 
-// opens reports whether an operation belongs to a connection's beginning or end, or keeps it.
+// opens reports whether an operation belongs to a connection's beginning or end, or keeps the
+// connection alive.
 func opens(code int32) bool {
 	switch code {
 	case opSetWatches, opSetWatches2, opPing, opClose:
@@ -64,7 +65,7 @@ func opens(code int32) bool {
 	return logsIn(code)
 }
 
-// reads reports whether requests of these words change no node.
+// reads reports whether requests with these words change no node.
 func reads(words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool {
 		switch word {
@@ -75,17 +76,17 @@ func reads(words []string) bool {
 	})
 }
 
-// logsIn reports whether an operation is one that servers answer at once.
+// logsIn reports whether an operation is a login, which servers answer at once.
 func logsIn(code int32) bool { return code == opAuth || code == opSASL }
 
-// secret stands for what is not to be shown.
+// secret replaces text that must not be shown.
 const secret = " (secret)"
 
-// connecting reads the request for a session, and reports whether it is one. Which session is asked for is drawn by the server, and nothing
-// that two runs have in common; its password is nobody's business.
+// connecting parses the request for a session, and reports whether it is valid. The session's ID is
+// omitted because the server draws it, and it differs from run to run; the password is secret.
 func connecting(r *reader) (p proxy.Part, ok bool) {
 	version := r.int()
-	r.long() // the last zxid that it knows of
+	r.long() // the last zxid that the client has seen
 	span, session := r.int(), r.long()
 	r.bytes() // the password
 	p.Text = fmt.Sprintf("%s new session of %d ms", wordConnect, span)
@@ -95,13 +96,14 @@ func connecting(r *reader) (p proxy.Part, ok bool) {
 	return p, version == 0 && !r.short
 }
 
-// requested returns the words of a request, what it says, one part for each, and the nodes that it may change, if that is known.
+// requested returns the words of a request, one part for each, and the nodes that it may change,
+// nil if they are unknown.
 func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part, within []proxy.KeyRange) {
 	part, within := operation(word, code, r)
 	list, parts = []string{word}, []proxy.Part{part}
 	for code == opMulti || code == opMultiRead {
 		kind, done := r.int(), r.bool()
-		r.int() // an error, in answers
+		r.int() // an error code, used in answers
 		if done && !r.short {
 			break
 		}
@@ -112,14 +114,14 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 		}
 		part, of := operation(one, kind, r)
 		within = append(within, of...)
-		if len(parts) <= proxy.MaxParts || !slices.Contains(list, one) { // an order meets one that isn't shown by another of its name
+		if len(parts) <= proxy.MaxParts || !slices.Contains(list, one) { // a gate order matches the first operation with a word, so each word must be included
 			list, parts = append(list, one), append(parts, part)
 		}
 	}
 	return list, parts, within
 }
 
-// operation reads one operation behind its header, and says which nodes it may change.
+// operation parses one operation after its header, and returns the nodes that it may change.
 func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy.KeyRange) {
 	l.Text = word
 	changed := func() {
@@ -132,7 +134,7 @@ func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy
 		path, data := r.string(), r.bytes()
 		skipACL(r)
 		l.Name(path)
-		within = []proxy.KeyRange{proxy.Below(path)} // the server may put a number behind it
+		within = []proxy.KeyRange{proxy.Below(path)} // the server may append a number
 		l.Say(kindOfNode(r.int()))
 		if code == opCreateTTL {
 			l.Say(fmt.Sprintf(" ttl %d ms", r.long()))
@@ -155,12 +157,12 @@ func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy
 		l.Data(data)
 	case opSetACL:
 		changed()
-		skipACL(r) // which has digests of passwords
+		skipACL(r) // an ACL contains digests of passwords
 		l.Say(onVersion(r.int()))
 	case opGetACL, opSync, opCheckWatches, opRemoveWatches, opAddWatch, opGetEphemerals, opGetAllChildrenNumber:
 		l.Name(r.string())
 	case opAuth:
-		r.int() // a type, of which there is none
+		r.int() // an unused type
 		l.Say(" " + proxy.Shorten(r.string()) + secret)
 	case opSASL:
 		l.Say(secret)
@@ -171,7 +173,7 @@ func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy
 	return l, within
 }
 
-// skipACL reads who may do what with a node.
+// skipACL reads an access control list, and discards it.
 func skipACL(r *reader) {
 	const least = 12
 	for range r.count(least) {
@@ -181,7 +183,7 @@ func skipACL(r *reader) {
 	}
 }
 
-// kindOfNode says what kind of node is made.
+// kindOfNode returns the kind of a node to create.
 func kindOfNode(flags int32) string {
 	switch flags {
 	case 0:
@@ -202,7 +204,7 @@ func kindOfNode(flags int32) string {
 	return fmt.Sprintf(" flags %d", flags)
 }
 
-// onVersion says of which version a node must be.
+// onVersion returns the version that a node must have; empty if any is accepted.
 func onVersion(version int32) string {
 	if version == -1 {
 		return ""

@@ -20,15 +20,15 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// user is the one user of an ensemble.
+// user is the only user of an ensemble.
 const user = "lockfault"
 
-// A server is a process of a member, or where one was. Safe for concurrent use.
+// A server is the process of a member, which may have ended. It is safe for concurrent use.
 type server struct {
 	*daemon.Member
 	host *Host
-	once sync.Once             // for saying that n1 begins
-	eye  daemon.Lazy[*zk.Conn] // by which it is asked whose a lock is
+	once sync.Once             // for the close of host.begun
+	eye  daemon.Lazy[*zk.Conn] // session for inspections of the lock
 }
 
 var (
@@ -36,12 +36,12 @@ var (
 	_ real.SessionInspector = (*server)(nil)
 )
 
-// withoutData is why a member isn't started again without its data. ZooKeeper would take it: it has
-// forgotten what it agreed to, and with another that was behind it can make a majority that
-// never heard of it.
+// withoutData is the reason why a member can't be started again without its data. ZooKeeper would
+// accept the member: without its records it could form, with another member that lagged, a majority
+// without an agreed change.
 const withoutData = "a member without its data may outvote what was agreed on: the ensemble can't be relied on then"
 
-// start starts it for the first time.
+// start starts the member for the first time.
 func (s *server) start(ctx context.Context) error {
 	if s.Number != 1 {
 		select {
@@ -61,13 +61,14 @@ func (s *server) start(ctx context.Context) error {
 	return s.lead(ctx)
 }
 
-// lead makes it the leader, so that scripts know who that is, and has the ensemble ask for the password. Of members that
-// have seen the same, the one with the largest number is elected, and that is this one; unless two others were done
-// before it was there. Then the leader is started again, and who is left elects.
+// lead makes the member the leader, so that scripts can rely on n1 as the leader, and protects the
+// ensemble with the password. Among members with the same data, the one with the largest number is
+// elected, which is n1, unless two others finished an election before n1 was running. In that case
+// lead restarts the current leader, and the remaining members elect n1.
 func (s *server) lead(ctx context.Context) error {
 	for {
-		// What it has written itself it has seen, too. Without that whoever has joined last may have seen more, which is
-		// how the epoch began, and be elected each time.
+		// A write makes sure that this member has all data. Otherwise the member that joined last
+		// may have seen more, namely the beginning of the epoch, and be elected each time.
 		err := s.keepSoon(ctx)
 		var mode string
 		if err == nil {
@@ -92,7 +93,7 @@ func (s *server) lead(ctx context.Context) error {
 	}
 }
 
-// command is how its process is started.
+// command returns the command of the member's process.
 func (s *server) command(port int) (*exec.Cmd, error) {
 	if err := s.writeConfig(port); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 	return s.host.options.Program.command(s.host.Dir(), s.Dir()), nil
 }
 
-// answers returns nil when the member serves: it leads a majority, or has what its leader has.
+// answers returns nil when the member serves: it leads a majority, or has its leader's data.
 func (s *server) answers(ctx context.Context, _ *proc.Proc, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -117,8 +118,8 @@ func (s *server) answers(ctx context.Context, _ *proc.Proc, port int) error {
 // thrown matches the line of a log that names an exception or its cause.
 var thrown = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
 
-// failureReason returns the line of a log that says best why the server ended: what was thrown last, at first. Java
-// itself says it in its first line.
+// failureReason returns the line of a log that best explains the server's end: the last exception
+// or cause. Java's own errors are in the first line.
 func failureReason(log string) string {
 	if all := thrown.FindAllStringSubmatch(log, -1); len(all) > 0 {
 		return all[len(all)-1][1]
@@ -129,7 +130,8 @@ func failureReason(log string) string {
 	return daemon.LastLine(log)
 }
 
-// ask asks the member at that address what it is: leader, follower, standalone, or nothing of these yet.
+// ask returns the mode of the member at an address: leader, follower, standalone, or empty if it
+// has none yet.
 func ask(ctx context.Context, addr string) (mode string, err error) {
 	told, err := letters(ctx, addr, "srvr")
 	_, rest, _ := strings.Cut(told, "\nMode: ")
@@ -137,7 +139,7 @@ func ask(ctx context.Context, addr string) (mode string, err error) {
 	return mode, err
 }
 
-// letters returns what the member at that address answers to one of ZooKeeper's commands of four letters.
+// letters returns the reply of the member at an address to a four-letter command.
 func letters(ctx context.Context, addr, word string) (told string, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -152,9 +154,10 @@ func letters(ctx context.Context, addr, word string) (told string, err error) {
 	return string(text), err
 }
 
-// keep keeps everybody out who hasn't said the password. Members refuse who says none at all (see
-// writeConfig), but take any that is said for that of a user of that name; so the places where locks are, and what else
-// is there, are this user's, and of this password. What somebody makes is his own, if he says so.
+// keep restricts all nodes to clients with the password. Members refuse clients without any
+// password (see writeConfig), but accept every password as that of a user with the given name.
+// Therefore keep makes the root and ZooKeeper's own nodes accessible only to this user with this
+// password. A client that creates nodes sets their access itself.
 func (s *server) keep(ctx context.Context) error {
 	conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -174,15 +177,15 @@ func (s *server) keep(ctx context.Context) error {
 	return nil
 }
 
-// keepSoon is keep for some seconds at most: a member that loses its leader while it is greeted may leave a client without an
-// answer, for which that one would wait for a minute.
+// keepSoon calls keep with a limit of 5 s. A member that loses its leader during the greeting may
+// leave a client without an answer, and the client would wait for 1 min.
 func (s *server) keepSoon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return s.keep(ctx)
 }
 
-// silent is a logger that says nothing.
+// silent is a logger that discards everything.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

@@ -11,22 +11,25 @@ import (
 )
 
 // Wire is the protocol of ZooKeeper's clients
-// (https://github.com/apache/zookeeper/blob/master/zookeeper-jute/src/main/resources/zookeeper.jute), as far as a link needs it,
-// which looks at messages and changes none.
+// (https://github.com/apache/zookeeper/blob/master/zookeeper-jute/src/main/resources/zookeeper.jute).
+// It parses only what a link needs, which inspects messages and changes none.
 //
-// Each message has its length before it. A connection begins with a request, and its answer, for a session. Each further request has a
-// number of its client's (xid) and an operation (opcode), and its answer the number again. Servers answer a connection's requests in their
-// order, but those that log in, which they answer at once.
+// Each message follows its length. A connection begins with a request for a session, and its
+// answer. Each later request has a number of the client (xid) and an operation (opcode); its answer
+// has the same number. Servers answer a connection's requests in order, except logins, which they
+// answer at once.
 //
-// The word of a request is its operation's, as [faults.ZooKeeperRequests] has them; one that is several operations has those of all, behind
-// MULTI or MULTIREAD. To a connection's beginning or end belong CONNECT, AUTH, SASL, SETWATCHES, by which a client says again what it watched on the
-// connection before, and CLOSE.
+// The word of a request is the operation, as in [faults.ZooKeeperRequests]; a request with several
+// operations has all their words after MULTI or MULTIREAD. CONNECT, AUTH, SASL, CLOSE and
+// SETWATCHES, which repeats the watches of the client's previous connection, belong to a
+// connection's beginning or end.
 //
-// So does PING, and it counts as one that gets no answer. Clients send it about three times in a session, by timers of their own, that is, at no
-// moment of a script's: whoever counts what a lock asks, or takes the next request for what a lock does, would have it by chance. Its answer
-// answers nothing, nor do events that were watched.
+// PING does, too, and counts as a request without an answer. Clients send about three per session
+// timeout, by their own timers, at times that a script can't determine: a script that counts a
+// lock's requests, or acts on the next one, would match a PING by chance. The answer to a PING
+// answers no request, and neither do watch events.
 //
-// TLS is not carried: nobody could look into it.
+// TLS is not carried, because it can't be parsed.
 type Wire struct{}
 
 var _ proxy.Protocol = Wire{}
@@ -36,33 +39,35 @@ func (Wire) String() string { return "the protocol of ZooKeeper's clients, witho
 // Begin implements [proxy.Protocol].
 func (Wire) Begin() proxy.Session { return new(talk) }
 
-// ErrProtocol says that the bytes are not ZooKeeper's protocol.
+// ErrProtocol reports bytes that violate ZooKeeper's protocol.
 var ErrProtocol = errors.New("zookeeper: protocol error")
 
-// talk is one connection. begun and numbered belong to whoever reads requests, and greeted to whoever reads answers.
+// talk is the session of one connection. begun and numbered belong to the goroutine that reads
+// requests, and greeted to the goroutine that reads answers.
 type talk struct {
-	begun    bool // there is the request for a session
+	begun    bool // the request for a session was seen
 	numbered int
-	greeted  bool // there is its answer
+	greeted  bool // the answer to that request was seen
 
-	mu         sync.Mutex // guards what both need
-	unanswered []owes     // what has no answer yet, oldest first
+	mu         sync.Mutex // guards the field below, which both goroutines use
+	unanswered []owes     // requests without an answer, oldest first
 }
 
-// owes is a request that has no answer yet.
+// owes is a request without an answer.
 type owes struct {
 	number int
 	xid    int32
 	code   int32
 }
 
-// The xids that a server gives messages which aren't the answer to a request that has one.
+// The xids of server messages that answer no numbered request.
 const (
 	xidEvent = -1
 	xidPing  = -2
 )
 
-// frame returns the first message of b without its length, and how many bytes both take; 0 while it isn't complete.
+// frame returns the first message of b without its length field, and the length of both, 0 while
+// the message is incomplete.
 func frame(b []byte) (body []byte, n int, err error) {
 	const head = 4
 	if len(b) < head {
@@ -71,7 +76,7 @@ func frame(b []byte) (body []byte, n int, err error) {
 	switch size := int64(int32(binary.BigEndian.Uint32(b))); {
 	case size < 0:
 		return nil, 0, fmt.Errorf("%w: a message of %d bytes", ErrProtocol, size)
-	case size > proxy.MaxMessage-head: // a command of four letters, or TLS, as well
+	case size > proxy.MaxMessage-head: // for example a four-letter command, or TLS
 		return nil, 0, fmt.Errorf("%w: a message of more than %d bytes, which begins with %q", ErrProtocol, proxy.MaxMessage, b[:head])
 	case int64(len(b)) < head+size:
 		return nil, 0, nil
@@ -154,8 +159,9 @@ func (t *talk) owe(o owes) {
 	t.unanswered = append(t.unanswered, o)
 }
 
-// settle takes note that the oldest request of that xid is answered, and that those before it get no answer any more: they didn't
-// reach the server. One that logs in may be answered before them.
+// settle records that the oldest request with an xid is answered, and returns it. Earlier requests
+// get no answer any more, because they didn't reach the server; a login, however, may be answered
+// before them.
 func (t *talk) settle(xid int32) (o owes, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +177,7 @@ func (t *talk) settle(xid int32) (o owes, ok bool) {
 	return o, true
 }
 
-// reader reads values one by one. Behind the end they are empty, and it is short.
+// reader reads values one by one. After the end of the bytes all values are zero, and short is set.
 type reader struct {
 	rest  []byte
 	short bool
@@ -207,7 +213,7 @@ func (r *reader) bool() bool {
 	return b != nil && b[0] != 0
 }
 
-// bytes reads bytes with their length before them, which is -1 where there is nothing.
+// bytes reads bytes after their length, which is -1 for no bytes.
 func (r *reader) bytes() []byte {
 	n := r.int()
 	if n == -1 {
@@ -218,12 +224,13 @@ func (r *reader) bytes() []byte {
 
 func (r *reader) string() string { return string(r.bytes()) }
 
-// count reads how many of something follow, each of which takes so many bytes at least.
+// count reads the number of following elements. It sets short if the remaining bytes can't hold
+// that many elements of at least the given size.
 func (r *reader) count(least int) int {
 	n := int(r.int())
 	if n > len(r.rest)/least {
 		r.rest, r.short = nil, true
 		return 0
 	}
-	return max(0, n) // -1 where there is no list
+	return max(0, n) // -1 means no list
 }

@@ -47,12 +47,12 @@ func framed(values ...any) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// request is one with that xid and operation.
+// request returns a request with an xid and an operation.
 func request(xid, code int, values ...any) []byte {
 	return framed(append([]any{xid, code}, values...)...)
 }
 
-// answer is one to that xid, at the zxid 0x100000012.
+// answer returns an answer to an xid, at the zxid 0x100000012.
 func answer(xid, failure int, values ...any) []byte {
 	return framed(append([]any{xid, int64(0x100000012), failure}, values...)...)
 }
@@ -291,7 +291,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What a server says unasked answers nothing, and takes nothing from who waits.
+// TestUnasked checks that unsolicited server messages answer no request.
 func TestUnasked(t *testing.T) {
 	k := greeted(t)
 	if _, _, err := k.Request(request(1, opGetData, "/a", true)); err != nil {
@@ -316,7 +316,8 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// Answers find their requests by xid: behind requests that were lost, around pings, and where one logs in, who is answered before the others.
+// TestPipelined checks that answers are assigned by xid: after lost requests, around pings, and for
+// logins, which are answered before other requests.
 func TestPipelined(t *testing.T) {
 	k := greeted(t)
 	for _, b := range [][]byte{
@@ -357,7 +358,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// What isn't ZooKeeper's protocol is refused, and the error says what it was.
+// TestRefused checks that bytes that violate ZooKeeper's protocol are refused, and that the error
+// describes them.
 func TestRefused(t *testing.T) {
 	fresh := func() *talk { return Wire{}.Begin().(*talk) }
 	for _, c := range []struct {

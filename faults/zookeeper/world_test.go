@@ -147,7 +147,8 @@ func TestRequestsAreTold(t *testing.T) {
 		A < reply DELETE /lock = not empty`)
 }
 
-// Pings are carried and told, and nothing else: they are no round trips, and no order about any request means one.
+// TestPings checks that pings are carried and recorded, count as no round trip, and match no gate
+// order about any request.
 func TestPings(t *testing.T) {
 	s := newStage(t)
 	a := s.connectFor("A", short)

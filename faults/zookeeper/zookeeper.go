@@ -1,10 +1,10 @@
-// Package zookeeper is a host of ZooKeeper servers that are processes of this machine: members of one
-// ensemble, as many as a strategy has nodes.
+// Package zookeeper is a host of ZooKeeper servers that are processes of this machine: the members
+// of one ensemble, one per node of the strategy.
 //
-// What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where nobody reads or writes
-// anything without the password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. [Wire] is what is spoken with them, for links that look at it. The
-// package does no faults, and knows no clients.
+// The input is a [real.ServerSpec]; the output is an address on loopback, where all reads and
+// writes require the password. The servers end with the host's Close, and with this process however
+// it ends, and keep all files in one temporary directory. [Wire] is their clients' protocol, for
+// links that parse it. The package injects no faults, and must not depend on clients.
 package zookeeper
 
 import (
@@ -23,57 +23,61 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// tick is the unit in which ZooKeeper counts: it is shipped with one of 2 s. Sessions are looked at once in a tick
-// and last for two at least, and a leader asks its followers twice in one who is still there. So a session
-// of a second lives for 1 to 1.15 s after a server has heard of its client, and not for up to 4 s.
+// tick is ZooKeeper's unit of time; the default is 2 s. Sessions are checked once per tick and last
+// for at least two ticks, and a leader checks its followers twice per tick. A session of 1 s
+// therefore lives for 1 s to 1.15 s after a server has received a message of its client, and not
+// for up to 4 s.
 //
-// What members bear of each other is counted in ticks, too, and keeps its length: a leader and a follower that
-// hear nothing of each other for silence part, of the 10 s that ZooKeeper is shipped with a tenth. Less
-// would be an election each time that the machine is busy.
+// Limits between members are counted in ticks, too, and are converted to keep their length. A
+// leader and a follower part after silence without a message, a tenth of ZooKeeper's default of 10
+// s. A shorter time would cause an election each time the machine is busy.
 const (
 	tick    = 100 * time.Millisecond
 	silence = time.Second
-	joining = 10 * time.Second // until a member has what the leader has
+	joining = 10 * time.Second // until a member has the leader's data
 )
 
-// startLimit is how long a server may take until it answers.
+// startLimit is the maximum time that a server may take until it answers.
 const startLimit = 60 * time.Second
 
-// Options say how a [Host] starts servers.
+// Options configure how a [Host] starts servers.
 type Options struct {
-	// Program is what is started, as [Find] finds it.
+	// Program is the program to start, as returned by [Find].
 	Program Program
-	// Members is how many servers there will be: n1 to nN, in Node of [real.ServerSpec]. At least 1.
+	// Members is the number of servers: n1 to nN, in Node of [real.ServerSpec]. Less than 1 means
+	// 1.
 	Members int
 	// Dir is where the host's temporary directory is made; empty means [os.TempDir].
 	Dir string
 }
 
-// A Host starts the members of an ensemble. [New] makes one. Safe for concurrent use.
+// A Host starts the members of an ensemble. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	*daemon.Host
 	*daemon.PeerProxy
 	options Options
 	peers   []peer        // where n1 to nN listen for one another
-	begun   chan struct{} // closed when the process of n1 is about to be started
+	begun   chan struct{} // closed just before the process of n1 starts
 
 	mu          sync.Mutex
 	peerProxies []peer // see way
 	members     []*server
 }
 
-// A peer is two ports of a member: at the one a leader tells those that follow what it has, and the other is for elections.
+// A peer holds two ports of a member: data, where a leader sends its data to followers, and
+// election.
 type peer struct{ data, election int }
 
 var _ real.ClusterHost = (*Host)(nil)
 
-// dirPrefix is how the name of a host's directory begins.
+// dirPrefix begins the name of a host's directory.
 const dirPrefix = "lockfault-zookeeper-"
 
-// Sweep removes the directories of hosts whose processes died without a word, as [daemon.Sweep] says.
+// Sweep removes the directories of hosts whose processes died without cleaning up, as
+// [daemon.Sweep] specifies.
 func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
-// New makes the host's directory. It starts nothing.
+// New makes the host's directory. It starts no server.
 func New(options Options) (*Host, error) {
 	base, err := daemon.New(daemon.Options{Name: "zookeeper", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit})
 	if err != nil {
@@ -89,9 +93,9 @@ func New(options Options) (*Host, error) {
 	return h, nil
 }
 
-// open finds ports for so many members, and opens the ways to them. Each member has ways of its own, for who has the smaller
-// number in ZooKeeper closes what it has dialled as soon as it has said its name, and nobody could find out any
-// more whose that was.
+// open takes ports for the members, and opens the ways between them. Each member has its own ways:
+// a member with the smaller number in ZooKeeper closes a connection as soon as it has sent its
+// name, so the owner of that connection could not be found any more.
 func (h *Host) open(members int) error {
 	for range members {
 		data, err := h.Ports().Take()
@@ -122,15 +126,16 @@ func (h *Host) open(members int) error {
 	return nil
 }
 
-// way returns where one member reaches another, by their places among the peers; itself it reaches where it listens.
+// way returns the ports at which one member reaches another, by their indexes in peers; a member
+// reaches itself at its own ports.
 func (h *Host) way(from, to int) peer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.peerProxies[from*len(h.peers)+to]
 }
 
-// Start implements [real.Host]. A member answers when a majority is there: the others must be started
-// at the same time.
+// Start implements [real.Host]. A member answers only with a majority: start the other members at
+// the same time.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
@@ -154,14 +159,14 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return s, nil
 }
 
-// all returns the members that were started.
+// all returns the members that were added.
 func (h *Host) all() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.members)
 }
 
-// Service is how worlds speak with ZooKeeper.
+// Service is ZooKeeper as a [real.Service].
 type Service struct{}
 
 var _ real.Clustered = Service{}
@@ -172,7 +177,7 @@ func (Service) Name() string { return "zookeeper" }
 // Clusters implements [real.Clustered].
 func (Service) Clusters() bool { return true }
 
-// Login implements [real.Service]: as user and password of ZooKeeper's scheme "digest".
+// Login implements [real.Service]. The login is a user and password of ZooKeeper's scheme "digest".
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
@@ -183,6 +188,6 @@ func (Service) Speaks() proxy.Protocol { return Wire{} }
 // Commands implements [real.Service].
 func (Service) Commands() []string { return faults.ZooKeeperRequests() }
 
-// MovesClocks implements [real.Clocked]. What Java waits for it asks the kernel to wait for, until a moment that it has read off its
-// clock: with one that runs at another rate it would wait too long, or not at all.
+// MovesClocks implements [real.Clocked]. Java waits in the kernel until a moment that it computes
+// from its own clock: with a clock at another rate it would wait too long, or not at all.
 func (Service) MovesClocks() (set, drift bool) { return true, false }

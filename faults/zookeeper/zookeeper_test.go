@@ -20,7 +20,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// ensemble starts members, and skips the test where there can be none.
+// ensemble starts members, and skips the test where ZooKeeper is missing.
 func ensemble(t *testing.T, members int) []*server {
 	t.Helper()
 	return ensembleOf(t, members, false)
@@ -170,8 +170,9 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Whoever is cut off from the others is none of their ensemble, whatever its number, and is one of it again afterwards. n1 has
-// the largest number and leads at first; n3 has the smallest, and is dialled back by both others.
+// TestMemberCutOff checks that a member without connections to the others leaves the ensemble,
+// whatever its number, and rejoins it afterwards. n1 has the largest number and leads at first; n3
+// has the smallest, and both others dial back to it.
 func TestMemberCutOff(t *testing.T) {
 	members := ensemble(t, 3)
 	serves := func(i int) bool {
@@ -208,8 +209,9 @@ func TestMemberCutOff(t *testing.T) {
 	}
 }
 
-// Nobody reaches a member's own ports but this process, not even who dials back to the address that the other one has named: n3,
-// which has the smallest number, is dialled back by both others when it is started again.
+// TestMembersReachEachOtherByWays checks that only this process reaches a member's own ports, even
+// when a member dials back to the address that another one has sent: n3, with the smallest number,
+// is dialled back by both others after a restart.
 func TestMembersReachEachOtherByWays(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux says whose a connection is")
@@ -403,7 +405,7 @@ func TestServersListenOnLoopback(t *testing.T) {
 	}
 }
 
-// otherAddresses returns the addresses of this machine that are none of loopback's.
+// otherAddresses returns the addresses of this machine that are not loopback addresses.
 func otherAddresses(t *testing.T) (list []string) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dockertest says to tests whether there is an engine, and gives them an
-// image. It is for tests alone.
+// Package dockertest reports to tests whether an engine is available, and prepares an image for
+// them. It is for tests only.
 package dockertest
 
 import (
@@ -14,11 +14,10 @@ import (
 	"github.com/lockfault/lockfault/faults/docker"
 )
 
-// Host returns a host of containers that closes with the test. Of the options,
-// the image and the directory are filled in; the image is built if it isn't
-// there. Without an engine, ok is false: the test has then seen that a host
-// says so as it should, has logged that, and is over. Nothing is skipped: an
-// engine that answers is always used.
+// Host returns a host of containers that closes with the test. An empty image or directory in the
+// options is filled in, and the local image is built if it is missing. Without an engine, ok is
+// false: Host has checked the text of the engine error and logged it, and the test should return.
+// No test is skipped: an available engine is always used.
 func Host(t *testing.T, options docker.Options) (h *docker.Host, ok bool) {
 	t.Helper()
 	if !Ready(t) {
@@ -42,7 +41,8 @@ func Host(t *testing.T, options docker.Options) (h *docker.Host, ok bool) {
 	return h, true
 }
 
-// Ready makes sure of the image [docker.LocalImage], or returns false as Host does.
+// Ready makes sure that the image [docker.LocalImage] exists, or returns false without an engine,
+// as Host does.
 func Ready(t *testing.T) bool {
 	t.Helper()
 	var none *docker.EngineError
@@ -65,8 +65,7 @@ func Ready(t *testing.T) bool {
 	return true
 }
 
-// Left returns the containers and networks of hosts whose directories are under
-// dir.
+// Left returns the containers and networks of hosts whose directories are under dir.
 func Left(t *testing.T, dir string) (what []string) {
 	t.Helper()
 	engine, err := client.New(client.FromEnv)

@@ -1,5 +1,5 @@
-// Package processtest gives tests a Redis as somebody else would run it, and
-// ways to it. It is for tests alone.
+// Package processtest gives tests a Redis as a user would run it, and connections to it. It is for
+// tests only.
 package processtest
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// Host returns a host of servers that closes with the test, in a directory of the
-// test's unless the options name one. Without a server program the test is
-// skipped, except where nothing may be.
+// Host returns a host of servers that closes with the test, in a directory of the test unless the
+// options name one. Without a server program it skips the test, or fails it if CI is set or the
+// options name a binary.
 func Host(t *testing.T, options process.Options) *process.Host {
 	t.Helper()
 	if options.Dir == "" {
@@ -46,7 +46,7 @@ func Host(t *testing.T, options process.Options) *process.Host {
 	return h
 }
 
-// Connect connects as the owner of a server, until the test ends.
+// Connect returns a client with full rights, which closes at the end of the test.
 func Connect(t *testing.T, addr, password string, db int) *redis.Client {
 	t.Helper()
 	o := rediscli.Options(addr)
@@ -56,8 +56,8 @@ func Connect(t *testing.T, addr, password string, db int) *redis.Client {
 	return c
 }
 
-// Encrypt puts TLS before a server, with a certificate for that name, until the
-// test ends. It returns the address, and the certificate in PEM.
+// Encrypt puts a TLS proxy before a server, with a certificate for the given name, until the test
+// ends. It returns the proxy's address, and the certificate in PEM.
 func Encrypt(t *testing.T, to, name string) (addr string, certificate []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,8 +81,9 @@ func Encrypt(t *testing.T, to, name string) (addr string, certificate []byte) {
 	return listener.Addr().String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// Relay carries what comes in to a server, which hears of it that much later,
-// until the listener closes. If the listener speaks TLS, the server doesn't.
+// Relay carries connections to a server until the listener closes. The server receives each chunk
+// later by the given time, before the next one is read. If the listener speaks TLS, the server
+// receives plain bytes.
 func Relay(listener net.Listener, to string, later time.Duration) {
 	for {
 		client, err := listener.Accept()
@@ -104,7 +105,7 @@ func Relay(listener net.Listener, to string, later time.Duration) {
 	}
 }
 
-// A lateWriter writes everything that much later.
+// A lateWriter delays each write by a given time.
 type lateWriter struct {
 	io.Writer
 	later time.Duration

@@ -12,8 +12,9 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// CanMoveClocks returns nil if daemons can have clocks of their own, and else an error that wraps
-// [real.ErrNoClock] and says why. It blocks while the library that moves them is compiled for the first time.
+// CanMoveClocks returns nil if daemons can have their own clocks, and otherwise an error that wraps
+// [real.ErrNoClock] and gives the reason. It blocks while the library that moves clocks is compiled
+// for the first time.
 func (h *Host) CanMoveClocks(ctx context.Context) error {
 	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
@@ -26,8 +27,8 @@ func (h *Host) CanMoveClocks(ctx context.Context) error {
 	return nil
 }
 
-// shim returns the library that moves a clock, which stands in the host's directory: the cache is nobody else's business,
-// and some daemons are another user's.
+// shim returns the path of the library that moves a clock. The library is copied to the host's
+// directory, because some daemons run as another user, which must not read the cache.
 func (h *Host) shim(ctx context.Context) (string, error) {
 	built, err := clock.Library(ctx, h.options.CC, h.Dir())
 	if err != nil {
@@ -36,7 +37,7 @@ func (h *Host) shim(ctx context.Context) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	library := filepath.Join(h.Dir(), filepath.Base(built))
-	// Once it is there it must stay as it is: some process may have it loaded.
+	// An existing copy must stay unchanged: a process may have loaded it.
 	if _, err := os.Stat(library); errors.Is(err, os.ErrNotExist) {
 		text, err := os.ReadFile(built)
 		if err != nil {
@@ -49,8 +50,9 @@ func (h *Host) shim(ctx context.Context) (string, error) {
 	return library, os.Chmod(library, 0o755)
 }
 
-// OwnClock gives a daemon that was not started yet a clock of its own, and makes the daemon's directory, where its file is: who
-// runs as another user must be given that. The error wraps [real.ErrNoClock].
+// OwnClock gives a daemon that was not started yet its own clock, and makes the daemon's directory,
+// which holds the clock's file. If the daemon runs as another user, the caller must give the
+// directory to that user. The error wraps [real.ErrNoClock].
 func (d *Daemon) OwnClock(ctx context.Context) (err error) {
 	if err = os.MkdirAll(d.Dir(), 0o700); err == nil {
 		d.shim, err = d.host.shim(ctx)
@@ -64,7 +66,7 @@ func (d *Daemon) OwnClock(ctx context.Context) (err error) {
 	return nil
 }
 
-// SetClock moves its clock, and those of its children, as [real.ManagedServer] says.
+// SetClock sets the clock of the daemon and of its children, as [real.ManagedServer] specifies.
 func (d *Daemon) SetClock(offset time.Duration, rate float64) error {
 	err := fmt.Errorf("%w: it was started without one of its own", real.ErrNoClock)
 	if d.clock != nil {

@@ -1,10 +1,10 @@
 // Package daemon runs the servers of a host as processes of this machine: in one temporary
-// directory, at ports of loopback, each with a log of its own. They end with the host's Close, and
+// directory, on loopback ports, each with its own log. The servers end with the host's Close, and
 // with this process however it ends.
 //
-// What comes in are [Program]s, which say how a server is started and when it is there; what goes out are
-// [Daemon]s, which can be stopped, continued, killed and started again. The package doesn't know what
-// is served.
+// The input is [Program]s, which define how a server is started and when it is ready; the output is
+// [Daemon]s, which can be stopped, continued, killed and started again. The package must not depend
+// on the kind of server.
 package daemon
 
 import (
@@ -24,26 +24,27 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// Options say what hosts have of their own.
+// Options configure a host.
 type Options struct {
 	// Name begins errors, such as etcd.
 	Name string
-	// Prefix is how the names of the hosts' directories begin.
+	// Prefix begins the names of the hosts' directories.
 	Prefix string
-	// Dir is where the host's temporary directory is made, and where those
-	// that dead processes left are removed; empty means [os.TempDir].
+	// Dir is where the host's temporary directory is made, and where the directories of dead
+	// processes are removed; empty means [os.TempDir].
 	Dir string
-	// Limit is how long a server may take until it answers.
+	// Limit is the maximum time that a server may take until it answers.
 	Limit time.Duration
-	// CC is the C compiler that builds the library that moves clocks, with its arguments; empty means cc. It is
-	// only asked when a clock will be moved and lockfault's cache directory hasn't got the library yet.
+	// CC is the C compiler, with its arguments, for the library that moves clocks; empty means cc.
+	// It is called only when a clock is needed and lockfault's cache directory doesn't hold the
+	// library yet.
 	CC string
-	// Families says that servers have children in process groups of their own, which are to be stopped
-	// and killed with them. It needs Linux.
+	// Families reports that servers have children in their own process groups, which must be
+	// stopped and killed with the server. It needs Linux.
 	Families bool
 }
 
-// A Host has daemons. [New] makes one. Safe for concurrent use.
+// A Host owns daemons. [New] makes one. It is safe for concurrent use.
 type Host struct {
 	options  Options
 	dir      *tempdir.Dir
@@ -53,18 +54,19 @@ type Host struct {
 
 	mu          sync.Mutex
 	daemons     map[string]*Daemon
-	pages       map[string]int64 // how long logs were at the last NewPage, by name
+	pages       map[string]int64 // length of each log at the last NewPage, by name
 	peerProxies []*PeerProxy
 
 	once     sync.Once
 	closeErr error
 }
 
-// Sweep removes the directories of hosts whose processes died without a word; an empty parent
-// means [os.TempDir]. [New] does that first. What can't be removed is another user's, and stays.
+// Sweep removes the directories of hosts whose processes died without cleaning up. An empty parent
+// means [os.TempDir]. [New] does the same first. Directories that can't be removed belong to
+// another user, and stay.
 func Sweep(parent, prefix string) { tempdir.Sweep(parent, prefix) }
 
-// New makes the host's directory. It starts nothing.
+// New makes the host's directory and its launcher. It starts no server.
 func New(options Options) (*Host, error) {
 	if err := proc.Supported(); err != nil {
 		return nil, err
@@ -84,19 +86,19 @@ func New(options Options) (*Host, error) {
 	return &Host{options: options, dir: dir, ports: ports.New(), launcher: launcher, daemons: map[string]*Daemon{}}, nil
 }
 
-// Dir is the host's directory.
+// Dir returns the path of the host's directory.
 func (h *Host) Dir() string { return h.dir.Path() }
 
-// Ports are the host's, for servers that have more than one.
+// Ports returns the host's ports, for servers that need more than one.
 func (h *Host) Ports() *ports.Ports { return h.ports }
 
-// Enter begins a call that may start something, as [real.Starts] says; leave ends it.
+// Enter begins a call that may start a process, as [real.Starts] specifies; leave ends the call.
 func (h *Host) Enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	return h.starts.Enter(ctx, h.options.Limit)
 }
 
-// Add makes a daemon of that name, which must be new and name a file. Close ends it; nothing is
-// started yet.
+// Add adds a daemon and starts nothing. The name must be unused and valid as a file name. Close
+// ends the daemon.
 func (h *Host) Add(name string, program Program) (*Daemon, error) {
 	d := &Daemon{host: h, name: name, program: program}
 	h.mu.Lock()
@@ -115,7 +117,7 @@ func (h *Host) all() map[string]*Daemon {
 	return maps.Clone(h.daemons)
 }
 
-// NewPage has the logs begin anew for CopyLogs.
+// NewPage makes CopyLogs begin at the current end of each log.
 func (h *Host) NewPage() {
 	pages := map[string]int64{}
 	for name, d := range h.all() {
@@ -128,9 +130,9 @@ func (h *Host) NewPage() {
 	h.pages = pages
 }
 
-// CopyLogs copies what every daemon, those that failed to start too, has logged since the last
-// NewPage into the directory, as NAME.log. It makes the directory, and replaces what is there. Not
-// after Close.
+// CopyLogs copies what each daemon, including those that failed to start, has logged since the last
+// NewPage to NAME.log in the directory. It makes the directory, and replaces existing files. Don't
+// call it after Close.
 func (h *Host) CopyLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s: copy logs: %w", h.options.Name, err)
@@ -147,7 +149,7 @@ func (h *Host) CopyLogs(dir string) error {
 	return errors.Join(errs...)
 }
 
-// copyFile copies a file from that byte on.
+// copyFile copies a file from the byte at begin to its end.
 func copyFile(to, from string, begin int64) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -165,7 +167,7 @@ func copyFile(to, from string, begin int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// Close ends everything, as [real.Host] says.
+// Close ends everything, as [real.Host] specifies.
 func (h *Host) Close() error {
 	h.once.Do(func() {
 		h.starts.End()

@@ -95,7 +95,8 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// Why a server ended is said in one line, and one whose port was taken is tried on another.
+// TestStartFails checks that the error gives the reason of a server's end in one line, and that a
+// server whose port was taken is tried on another port.
 func TestStartFails(t *testing.T) {
 	h := host(t)
 	never := func(context.Context, *proc.Proc, int) error { return errors.New("not yet") }
@@ -128,7 +129,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A process that asks for the time is told what its clock shows.
+// TestOwnClock checks that a process with its own clock reads that clock's time.
 func TestOwnClock(t *testing.T) {
 	h := host(t)
 	if err := h.CanMoveClocks(t.Context()); err != nil && os.Getenv("CI") == "" {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Lazy is a connection, or what else is made when it is first asked for and kept until the end. The zero value has none yet. Safe for
-// concurrent use.
+// Lazy holds a value, such as a connection, that is made at its first use and kept until Close. The
+// zero value holds nothing yet. It is safe for concurrent use.
 type Lazy[T any] struct {
 	mu     sync.Mutex
 	value  T
@@ -14,7 +14,8 @@ type Lazy[T any] struct {
 	closed bool
 }
 
-// Get returns what is kept, which dial makes if there is none. The error is dial's, or says that it is closed.
+// Get returns the value, and calls dial to make it at the first use. The error is dial's, or
+// net.ErrClosed after Close.
 func (k *Lazy[T]) Get(dial func() (T, error)) (value T, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +31,8 @@ func (k *Lazy[T]) Get(dial func() (T, error)) (value T, err error) {
 	return k.value, nil
 }
 
-// Close has end end what is kept, if there is anything, for good. Idempotent.
+// Close calls end with the value, if there is one, and makes later calls of Get fail. Close is
+// idempotent.
 func (k *Lazy[T]) Close(end func(T) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

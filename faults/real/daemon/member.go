@@ -10,21 +10,22 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// A Member is one of the servers of a cluster that keep together by themselves, each a node of its own: without its data it is
-// another server. [Host.Member] makes one, and the Daemon is added then.
+// A Member is one server of a cluster that replicates by itself, each member a node: without its
+// data it would be another server. [Host.Member] makes one; the caller adds the Daemon.
 type Member struct {
 	*Daemon
-	// Number is its node's, from 1.
+	// Number is the number of the member's node, from 1.
 	Number int
-	// Spec is what was asked for.
+	// Spec is the requested specification.
 	Spec real.ServerSpec
 
 	host  *Host
-	empty string // why it isn't started without its data
+	empty string // why the member can't be started without its data
 }
 
-// Member checks that a server can be one of so many members, and makes it one: n1 to nN, in Node of the spec. noClock says why it has no
-// clock of its own, if it can't, and empty why it isn't started again without its data.
+// Member checks a specification and returns the member for it. The spec's Node must be n1 to nN for
+// N members. A nonempty noClock is the reason why members can't have their own clock, and empty the
+// reason why a member can't be started without its data.
 func (h *Host) Member(spec real.ServerSpec, members int, noClock, empty string) (*Member, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(spec.Node, "n"))
 	switch {
@@ -38,7 +39,7 @@ func (h *Host) Member(spec real.ServerSpec, members int, noClock, empty string) 
 	return &Member{Number: number, Spec: spec, host: h, empty: empty}, nil
 }
 
-// Restart implements [real.ManagedServer], of a member with its data.
+// Restart implements [real.ManagedServer], for a member with its data.
 func (m *Member) Restart(ctx context.Context, empty bool) error {
 	if empty {
 		return fmt.Errorf("%s: restart %s: %s", m.host.options.Name, m.Spec.Name, m.empty)

@@ -14,15 +14,19 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// PeerProxy lead from the members of a cluster to one another, through this process, where they can be cut. Each is a port of
-// loopback at which one port of a member's is reached: by one other, where each member can be told something else, or by
-// all. Then who dials is found out by whose process has the other end, which must keep it open until it hears
-// something, and which not all systems say ([CanFindSocketOwner]). [Host.NewWays] makes them, and they end with the host. Safe for concurrent use.
+// PeerProxy carries connections between the members of a cluster through this process, where they
+// can be cut. Each way is a loopback port that leads to one port of a member. If each member can be
+// configured separately, each way has one dialler; otherwise all members share it. On a shared way
+// the dialler is found by the process that owns the other end of the connection. The dialler must
+// then keep that end open until it receives something, and the system must support it
+// ([CanFindSocketOwner]). [Host.NewWays] makes a PeerProxy, and the host's Close ends it. It is
+// safe for concurrent use.
 //
-// What is said between two members that are parted stands still: nothing more is passed on, no end is told, and who
-// dials is neither refused nor answered. What had been passed on is in the system's hands, and arrives.
+// While two members are parted, bytes between them stand still: nothing more is passed on, the end
+// of a stream isn't either, and a dialler is neither refused nor answered. Bytes that had been
+// passed on are in the system's buffers, and arrive.
 type PeerProxy struct {
-	mu        sync.Mutex // guards all below, and what connections say of themselves
+	mu        sync.Mutex // guards all fields below, and the fields of connections
 	members   map[int]*Daemon
 	over      bool
 	parted    map[pair]bool
@@ -31,26 +35,26 @@ type PeerProxy struct {
 	running   sync.WaitGroup
 }
 
-// A pair is two members by their numbers, the smaller one first.
+// A pair is two members by their numbers, the smaller first.
 type pair [2]int
 
 func between(a, b int) pair { return pair{min(a, b), max(a, b)} }
 
-// An Opening passes on what a member says first on a connection, if something in there must be changed, and reads
-// no more than that.
+// An Opening passes on the first message of a connection, if that message must be changed, and
+// reads no more than it.
 type Opening func(r io.Reader, w io.Writer) error
 
-// A way is what a port leads to.
+// A way is the route from a port of this process to a port of a member.
 type way struct {
-	from, to int // members; from is 0 if any may dial
-	port     int // of the one it leads to
+	from, to int // members; from is 0 if any member may dial
+	port     int // port of member to
 	opening  Opening
 }
 
-// dialLimit is how long a member that runs may take to accept at its own port.
+// dialLimit is the maximum time that a running member may take to accept at its own port.
 const dialLimit = 5 * time.Second
 
-// NewWays returns ways between members, of which there are none yet. Close ends them.
+// NewWays returns a PeerProxy without ways. The host's Close ends it.
 func (h *Host) NewWays() *PeerProxy {
 	w := &PeerProxy{members: map[int]*Daemon{}, parted: map[pair]bool{}, conns: map[*peerConn]bool{}}
 	h.mu.Lock()
@@ -59,14 +63,14 @@ func (h *Host) NewWays() *PeerProxy {
 	return w
 }
 
-// Join says which daemon is the member of that number, before it is started.
+// Join sets the daemon of a member. Call it before the daemon is started.
 func (w *PeerProxy) Join(member int, d *Daemon) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.members[member] = d
 }
 
-// pids returns the processes of those members that have one.
+// pids returns the process IDs of the running members, by member.
 func (w *PeerProxy) pids() map[int]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +83,9 @@ func (w *PeerProxy) pids() map[int]int {
 	return pids
 }
 
-// To opens a way to that port of a member's, and returns its own port, which is what the others are to be told.
-// Where the system doesn't say who dials it is the same port, and there is no way.
+// To opens a way from any member to a member's port, and returns the way's own port, which the
+// other members must use. If the system can't find the dialler, To opens no way and returns the
+// same port.
 func (w *PeerProxy) To(member, port int) (int, error) {
 	if !CanFindSocketOwner() {
 		return port, nil
@@ -88,8 +93,8 @@ func (w *PeerProxy) To(member, port int) (int, error) {
 	return w.open(way{to: member, port: port})
 }
 
-// Between opens a way from one member to that port of another's, and returns its own port, which is what that one is to
-// be told and nobody else. A nil opening changes nothing.
+// Between opens a way from one member to another member's port, and returns the way's own port,
+// which only the first member may use. A nil opening changes nothing.
 func (w *PeerProxy) Between(from, to, port int, opening Opening) (int, error) {
 	return w.open(way{from, to, port, opening})
 }
@@ -111,7 +116,7 @@ func (w *PeerProxy) open(to way) (int, error) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // out of descriptors, say: who dials waits as at a busy server
+			if err != nil { // out of descriptors, for example: the dialler waits as at a busy server
 				time.Sleep(5 * time.Millisecond)
 				continue
 			}
@@ -138,8 +143,8 @@ func (w *PeerProxy) Part(a, b string) error {
 	return nil
 }
 
-// Rejoin implements [real.ClusterHost]. Those connections are reset, too, that were begun while the members were parted,
-// for who has dialled to do it anew at once.
+// Rejoin implements [real.ClusterHost]. It also resets connections that were begun while the
+// members were parted, so that their dialler dials again at once.
 func (w *PeerProxy) Rejoin(a, b string) error {
 	between, err := w.pairOf(a, b)
 	if err != nil {
@@ -160,7 +165,7 @@ func (w *PeerProxy) Rejoin(a, b string) error {
 	return nil
 }
 
-// pairOf returns the members that are those nodes.
+// pairOf returns the members that two nodes are.
 func (w *PeerProxy) pairOf(a, b string) (pair, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +183,7 @@ func (w *PeerProxy) pairOf(a, b string) (pair, error) {
 	return between(numbers[0], numbers[1]), nil
 }
 
-// close ends all ways and connections, and returns when nothing of them is left.
+// close ends all ways and connections, and returns after their goroutines have ended.
 func (w *PeerProxy) close() error {
 	w.mu.Lock()
 	w.over = true
@@ -194,20 +199,21 @@ func (w *PeerProxy) close() error {
 	return errors.Join(errs...)
 }
 
-// A peerConn is a connection from one member to another. Ways.mu guards its fields but for the two ends.
+// A peerConn is a connection from one member to another. PeerProxy.mu guards its fields except the
+// two sockets.
 type peerConn struct {
 	proxy *PeerProxy
 	way   way
-	in    *net.TCPConn    // from who has dialled
-	gone  context.Context // done when it is over
-	end   func()          // has it be over
+	in    *net.TCPConn    // socket of the dialler
+	gone  context.Context // done when the connection is over
+	end   func()          // cancels gone
 
-	between pair         // not known until it was found out who has dialled
-	out     *net.TCPConn // nil until it was dialled
-	stood   bool         // something stood still on it
+	between pair         // zero until the dialler is known
+	out     *net.TCPConn // nil until dialled
+	stood   bool         // bytes stood still on the connection
 }
 
-// accept takes in a connection, and has it carried by goroutines of its own.
+// accept registers a connection and carries it in new goroutines.
 func (w *PeerProxy) accept(in *net.TCPConn, on way) {
 	c := &peerConn{proxy: w, way: on, in: in}
 	c.gone, c.end = context.WithCancel(context.Background())
@@ -230,10 +236,10 @@ func (w *PeerProxy) accept(in *net.TCPConn, on way) {
 	})
 }
 
-// stop has nothing written any more that isn't yet. The caller holds PeerProxy.mu.
+// stop makes all pending and later writes fail. The caller holds PeerProxy.mu.
 func (c *peerConn) stop() {
 	for _, end := range c.ends() {
-		_ = end.SetWriteDeadline(time.Unix(1, 0)) // one that is closed writes nothing
+		_ = end.SetWriteDeadline(time.Unix(1, 0)) // fails only for a closed socket, which writes nothing
 	}
 }
 
@@ -244,23 +250,25 @@ func (c *peerConn) goOn() {
 	}
 }
 
-// reset ends both sides at once, with what is on its way. No effect when it is over. The caller holds PeerProxy.mu.
+// reset ends both sides at once, and discards bytes in transit. It has no effect after the end. The
+// caller holds PeerProxy.mu.
 func (c *peerConn) reset() {
 	for _, end := range c.ends() {
-		_ = end.SetLinger(0) // one that is closed is over
+		_ = end.SetLinger(0) // fails only for a closed socket
 	}
 	c.close()
 }
 
-// close ends both sides, and lets what was passed on arrive. No effect when it is over. The caller holds PeerProxy.mu.
+// close ends both sides, and lets bytes that were passed on arrive. It has no effect after the end.
+// The caller holds PeerProxy.mu.
 func (c *peerConn) close() {
 	c.end()
 	for _, end := range c.ends() {
-		_ = end.Close() // who is at the other end has all there is
+		_ = end.Close() // the peer has received everything
 	}
 }
 
-// fail is reset for who doesn't hold PeerProxy.mu.
+// fail calls reset with PeerProxy.mu held.
 func (c *peerConn) fail() {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -274,18 +282,18 @@ func (c *peerConn) ends() []*net.TCPConn {
 	return []*net.TCPConn{c.in, c.out}
 }
 
-// carry finds out who has dialled, dials, and copies both ways until both are at an end. It reports whether both
-// were closed in order.
+// carry finds the dialler, dials, and copies in both directions until both have ended. It reports
+// whether both ended in order.
 func (c *peerConn) carry() (orderly bool) {
 	from, err := c.way.from, error(nil)
 	if from == 0 {
 		from, err = dialler(c.in, c.proxy.pids())
 	}
 	if err != nil || from == c.way.to {
-		return false // nobody's, by now
+		return false // the dialler is no longer a member, or is the member itself
 	}
 	if c.isOf(between(from, c.way.to)) {
-		// The other side knows nothing of it, and never will: all that can come of it is its end.
+		// The other side never learns of this connection: the only possible event is its end.
 		_, _ = io.Copy(io.Discard, c.in)
 		return false
 	}
@@ -309,9 +317,10 @@ func (c *peerConn) carry() (orderly bool) {
 	return orderly && backToo
 }
 
-// dial connects to a member's own port. Who has dialled us was not refused, as he would have been by a member that doesn't listen
-// yet; he would have tried again soon, and may take it for worse that a connection breaks. So that is
-// done for him, as long as the member's process is there.
+// dial connects to a member's own port. The way has accepted the dialler's connection, which a
+// member that isn't listening yet would have refused. After a refusal the dialler would soon try
+// again, but it may treat a broken connection as worse. dial therefore retries for the dialler as
+// long as the member's process runs.
 func (c *peerConn) dial() (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(c.gone, dialLimit)
 	defer cancel()
@@ -331,7 +340,8 @@ func (c *peerConn) dial() (*net.TCPConn, error) {
 	}
 }
 
-// isOf takes note of whose it is, and reports whether they are parted: then it was begun meanwhile.
+// isOf records the members of the connection, and reports whether they are parted: then the
+// connection was begun during the partition.
 func (c *peerConn) isOf(members pair) bool {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -340,7 +350,7 @@ func (c *peerConn) isOf(members pair) bool {
 	return c.stood
 }
 
-// has takes note of the other side.
+// has records the socket of the other side.
 func (c *peerConn) has(out *net.TCPConn) {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -353,8 +363,8 @@ func (c *peerConn) has(out *net.TCPConn) {
 	}
 }
 
-// copy passes on what comes until its end, which it passes on, too, and reports whether it came to that. What breaks
-// one side breaks the other.
+// copy passes on bytes until the end of the stream, then passes on that end, and reports whether it
+// got that far. An error on one side resets the other.
 func (c *peerConn) copy(to, from *net.TCPConn) (orderly bool) {
 	chunk := make([]byte, 32<<10)
 	for {
@@ -369,8 +379,8 @@ func (c *peerConn) copy(to, from *net.TCPConn) (orderly bool) {
 	}
 }
 
-// A writer writes to one side of a connection as long as its members are not parted. Then what it has in hand stands
-// still, and the connection with it, until that is reset.
+// A writer writes to one side of a connection while its members are not parted. After a partition
+// the bytes to write stand still, and the connection with them, until it is reset.
 type writer struct {
 	*peerConn
 	to *net.TCPConn
@@ -391,7 +401,7 @@ func (w writer) Write(p []byte) (n int, err error) {
 	}
 }
 
-// passes reports whether what is in hand may be passed on, and takes note if not.
+// passes reports whether bytes may be passed on, and records it if not.
 func (c *peerConn) passes() bool {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()

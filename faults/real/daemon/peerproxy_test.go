@@ -18,8 +18,8 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// The members of these tests are this program, started again: each echoes what comes to its port, or dials and relays where
-// the first line of a connection says so.
+// TestMain also runs the members of these tests: this program started again. Each member echoes
+// what comes to its port, or dials and relays if the first line of a connection asks for it.
 func TestMain(m *testing.M) {
 	if port := os.Getenv("LOCKFAULT_TEST_MEMBER"); port != "" {
 		member(port)
@@ -210,8 +210,8 @@ func (c *cluster) stands() bool {
 	return false
 }
 
-// Only those two who are parted hear nothing of one another, in either direction, and each member is known by whoever
-// it dials.
+// TestWaysArePartedByWhoDials checks that only the two parted members are cut from each other, in
+// both directions, and that every dialler is identified.
 func TestWaysArePartedByWhoDials(t *testing.T) {
 	c := members(t, 3)
 	lines := map[[2]int]*line{}
@@ -286,7 +286,8 @@ func TestNoEndIsToldWhileParted(t *testing.T) {
 	l.ends()
 }
 
-// What was on its way to a member that is stopped stands still, too, and the stopped one hangs nobody up.
+// TestWaysToAStoppedMember checks that bytes in transit to a stopped member stand still after a
+// partition, too, and that the stopped member resets no connection.
 func TestWaysToAStoppedMember(t *testing.T) {
 	c := members(t, 3)
 	l := c.dial(1, 2)
@@ -348,7 +349,7 @@ func TestWaysToAKilledMember(t *testing.T) {
 	again.wants("hello")
 }
 
-// Who is no member reaches nobody.
+// TestNobodysConnectionIsClosed checks that a process that is no member reaches no member.
 func TestNobodysConnectionIsClosed(t *testing.T) {
 	c := members(t, 1)
 	if conn, err := net.Dial("tcp", ports.Address(c.to[0])); err == nil { // it may be reset so soon
@@ -369,7 +370,8 @@ func TestNobodysConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// A way of one member's own needs nobody to say who dials, and an opening changes what is said first, and nothing else.
+// TestWayBetween checks that a way with a fixed dialler needs no lookup of the dialler, and that an
+// opening changes only the first message.
 func TestWayBetween(t *testing.T) {
 	c := members(t, 2)
 	louder := func(r io.Reader, w io.Writer) error {

@@ -19,58 +19,58 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// A Program says how a daemon is started. Its functions are called by one goroutine at a time.
+// A Program defines how a daemon is started. At most one goroutine calls its functions at a time.
 type Program struct {
-	// Command returns the command of a server that will listen on the port of loopback. It makes the
-	// files that it names; the daemon's directory is there.
+	// Command returns the command of a server that listens on a loopback port. Command makes the
+	// files that the command line names; the daemon's directory exists.
 	Command func(port int) (*exec.Cmd, error)
-	// Answers returns nil if the server of that process is there at the port, ready to serve, or
-	// why not yet. It is asked again and again. Where the error wraps [ErrNever] it isn't.
+	// Answers returns nil if the server of that process is ready to serve at the port, and
+	// otherwise an error. It is called repeatedly, unless the error wraps [ErrNever].
 	Answers func(ctx context.Context, p *proc.Proc, port int) error
-	// PortTaken is what the log says of a server that ended because another had its port, for it to be
-	// tried on another one. Empty means that it keeps the one it has.
+	// PortTaken is the log text of a server that ended because its port was taken; the server is
+	// then started on another port. Empty means that the port never changes.
 	PortTaken string
-	// Reason returns the line of a log, which may be empty, that says best why the server ended, without what
-	// errors need not show; nil means the last one, [LastLine].
+	// Reason returns the line of a log, which may be empty, that best explains why the server
+	// ended, without details that errors need not show. Nil means the last line, [LastLine].
 	Reason func(log string) string
 	// Close is called when the daemon ends for good; nil does nothing.
 	Close func() error
 }
 
-// ErrNever says that a server will not answer as long as its process runs.
+// ErrNever reports that a server will not answer as long as its process runs.
 var ErrNever = errors.New("it is not the server that was started")
 
-// A Daemon is a process that serves something, or where one was. Safe for concurrent use.
+// A Daemon is a server process, which may have ended. It is safe for concurrent use.
 type Daemon struct {
 	host    *Host
 	name    string
 	program Program
-	port    atomic.Int32              // 0 until it has one
-	running atomic.Pointer[proc.Proc] // its last process, which may not answer yet; nil before the first
+	port    atomic.Int32              // 0 until it has a port
+	running atomic.Pointer[proc.Proc] // the last process, which may not answer yet; nil before the first
 
-	clock *clock.File // nil if it has none of its own
-	shim  string      // the library that gives it one
+	clock *clock.File // nil if the daemon has no clock of its own
+	shim  string      // path of the library that moves the clock
 
-	mu   sync.Mutex // held while something about the process changes
-	proc *proc.Proc // nil until it has answered for the first time
+	mu   sync.Mutex // held while the process changes
+	proc *proc.Proc // nil until a process has answered for the first time
 }
 
-// Addr is its host:port on loopback.
+// Addr returns the daemon's host:port on loopback.
 func (d *Daemon) Addr() string { return ports.Address(int(d.port.Load())) }
 
-// Dir is its directory, which is made before its first process.
+// Dir returns the daemon's directory, which is made before its first process.
 func (d *Daemon) Dir() string { return filepath.Join(d.host.dir.Path(), d.name) }
 
-// Log is the file that it logs to.
+// Log returns the path of the daemon's log.
 func (d *Daemon) Log() string { return filepath.Join(d.Dir(), "log") }
 
-// Pause stops it, as [real.ManagedServer] says.
+// Pause stops the process, as [real.ManagedServer] specifies.
 func (d *Daemon) Pause() error { return d.signal("pause", (*proc.Proc).Pause) }
 
-// Resume lets it go on, as [real.ManagedServer] says.
+// Resume continues the process, as [real.ManagedServer] specifies.
 func (d *Daemon) Resume() error { return d.signal("resume", (*proc.Proc).Resume) }
 
-// Kill ends it, as [real.ManagedServer] says.
+// Kill ends the process, as [real.ManagedServer] specifies.
 func (d *Daemon) Kill() error { return d.signal("kill", (*proc.Proc).Kill) }
 
 func (d *Daemon) signal(what string, do func(*proc.Proc) error) error {
@@ -86,22 +86,22 @@ func (d *Daemon) signal(what string, do func(*proc.Proc) error) error {
 	return nil
 }
 
-// Start starts it for the first time, within a call that the host was told of by [Host.Enter], and
-// returns when it answers. If that fails nothing is left running; the error says why, in one
-// line with the last one of its log, and not whose it is.
+// Start starts the daemon for the first time, and returns when it answers. The caller must have
+// called [Host.Enter]. If Start fails, no process is left running; the error gives the reason in
+// one line, with the last line of the log, and does not name the daemon.
 func (d *Daemon) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.launch(ctx, true)
 }
 
-// Restart starts it again when it has ended. Between, something may be done to its files; nil does
-// nothing.
+// Restart starts the daemon again after its process has ended. between is called before the start
+// and may change the daemon's files; nil does nothing.
 func (d *Daemon) Restart(ctx context.Context, between func() error) error {
 	return d.restart(ctx, between, true)
 }
 
-// restart is Restart, and waits for it to answer or not.
+// restart implements Restart. If waits is false, it does not wait for an answer.
 func (d *Daemon) restart(ctx context.Context, between func() error, waits bool) error {
 	wrap := func(err error) error {
 		return fmt.Errorf("%s: restart %s: %w", d.host.options.Name, d.name, err)
@@ -127,7 +127,7 @@ func (d *Daemon) restart(ctx context.Context, between func() error, waits bool) 
 	return nil
 }
 
-// close ends the process.
+// close ends the process for good.
 func (d *Daemon) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,11 +144,11 @@ func (d *Daemon) close() error {
 	return errors.Join(errs...)
 }
 
-// errPortTaken says that the server ended because of its port.
+// errPortTaken reports that the server ended because its port was taken.
 var errPortTaken = errors.New("its port is taken")
 
-// launch starts the process, on the port that it had if it can: others may know it by that; and waits for it to answer, or not. The caller
-// holds mu.
+// launch starts the process, on its previous port if possible, because other servers may have that
+// address. If waits is set, launch waits for an answer. The caller holds mu.
 func (d *Daemon) launch(ctx context.Context, waits bool) error {
 	if err := os.MkdirAll(d.Dir(), 0o700); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (d *Daemon) launch(ctx context.Context, waits bool) error {
 		if err = d.launchAt(ctx, number, waits); err == nil || !errors.Is(err, errPortTaken) {
 			return err
 		}
-		// Whoever has it keeps it from the others of this host, too, until
-		// it ends; then it is as good as any other.
+		// The process that has the port keeps it from the other servers of this host, too, until
+		// that process ends; then the port is usable again.
 		d.host.ports.GiveBack(number)
 		d.port.Store(0)
 	}
@@ -184,18 +184,18 @@ func (d *Daemon) launchAt(ctx context.Context, port int, waits bool) error {
 	if d.clock != nil {
 		cmd.Env = append(cmd.Environ(), clock.Env(d.shim, d.clock.Path())...)
 	}
-	var from int64 // where this life's log begins
+	var from int64 // where the log of this process begins
 	if info, err := os.Stat(d.Log()); err == nil {
 		from = info.Size()
 	}
-	// The child gets the file itself: with a pipe, somebody had to read it.
+	// The child gets the file itself: a pipe would need a reader.
 	out, err := os.OpenFile(d.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	p, err := d.host.launcher.Start(cmd)
-	_ = out.Close() // nothing was written by this process
+	_ = out.Close() // this process wrote nothing
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (d *Daemon) launchAt(ctx context.Context, port int, waits bool) error {
 	if err := p.Kill(); err != nil {
 		return err
 	}
-	text, _ := readFrom(d.Log(), from) // no log: nothing to add
+	text, _ := readFrom(d.Log(), from) // without a log there is nothing to add
 	if taken := d.program.PortTaken; ended && taken != "" && strings.Contains(text, taken) {
 		return fmt.Errorf("%w: %d", errPortTaken, port)
 	}
@@ -228,10 +228,11 @@ func (d *Daemon) launchAt(ctx context.Context, port int, waits bool) error {
 	return err
 }
 
-// Await asks again and again, and returns nil when there is no error any more, or what went wrong: an error
-// that wraps [ErrNever], [proc.ErrEnded] when the process has ended, or why ctx is done and the last answer.
+// Await calls answers repeatedly until it returns nil. It returns an error that wraps [ErrNever],
+// [proc.ErrEnded] if the process has ended, or the cause of ctx's end with the last error of
+// answers.
 func Await(ctx context.Context, p *proc.Proc, answers func(context.Context) error) error {
-	// Whoever else has the port may never answer: the process's end is enough.
+	// Another process that has the port may never answer: this process's end is enough.
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -261,24 +262,24 @@ func Await(ctx context.Context, p *proc.Proc, answers func(context.Context) erro
 	}
 }
 
-// Await is [Await] for the process that it has. The error has the last line of its log if that has ended. It
-// must have been started.
+// Await calls the function [Await] for the daemon's process, which must have been started. If the
+// process has ended, the error contains the reason from its log.
 func (d *Daemon) Await(ctx context.Context, answers func(context.Context) error) error {
 	err := Await(ctx, d.proc, answers)
 	if errors.Is(err, proc.ErrEnded) {
-		text, _ := readFrom(d.Log(), 0) // no log: nothing to add
+		text, _ := readFrom(d.Log(), 0) // without a log there is nothing to add
 		return fmt.Errorf("%w; its log says: %s", err, d.reason(text))
 	}
 	return err
 }
 
-// LastLine returns the last line of a text that is not empty.
+// LastLine returns the last nonempty line of a text.
 func LastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// reason returns the line of a log that says why its server ended.
+// reason returns the line of a log that explains why its server ended, cut to 300 bytes.
 func (d *Daemon) reason(log string) string {
 	says := d.program.Reason
 	if says == nil {
@@ -292,8 +293,7 @@ func (d *Daemon) reason(log string) string {
 	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
-// readFrom returns what stands in the file from there on, or only its end if
-// that is long.
+// readFrom returns the file's content from a byte on, or only the last 64 KiB of it.
 func readFrom(file string, from int64) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {

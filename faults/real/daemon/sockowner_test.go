@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Lines of the tables are found by both addresses, as sockets of IPv6 have them, too; those that nobody has any more are not.
+// TestFindInTables checks that sockets are found by both addresses, including IPv6 sockets, and
+// that sockets without an owner are not found.
 func TestFindInTables(t *testing.T) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("the tables here are those of another kind of machine")

@@ -11,34 +11,33 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// An Auth is what a link with a tap asks for: a password that only its client
-// knows, shown by AUTH or HELLO in the first request of each connection. It
-// logs in to the upstream in the client's place. Until then there is no
-// connection, for the tap, for the upstream or for the toxics, and there never
-// is one for anybody else. The zero value asks for nothing.
+// Auth holds the password that a link with a tap asks its client for, and the login for the
+// upstream. The client shows the password with AUTH or HELLO in the first request of each
+// connection; the link then logs in to the upstream in the client's place. Before a correct login,
+// neither the tap, the upstream nor the toxics see the connection, and a connection without a
+// correct login is closed. The zero value asks for no password.
 //
-// Links listen on loopback, where any user of the machine can connect, so
-// somebody has to tell the client from strangers. The upstream can't: it may
-// ask for no password, and by the time it refuses one the stranger's requests
-// have been held, counted and let in one by one. The system can, but by other
-// means on each, and looking up who owns a port takes longer than a command.
-// A password of the link's own needs nothing of either, and the upstream's
-// stays here.
+// Links listen on loopback, where any user of the machine can connect, so the link must tell its
+// client from strangers. The upstream can't do that: it may ask for no password, and by the time it
+// refuses a password the stranger's requests have already been held, counted and forwarded one by
+// one. The operating system could, but by other means on each system, and finding the owner of a
+// port takes longer than a command. A password of the link needs neither, and the upstream's
+// password stays in this process.
 type Auth struct {
-	// Asks is the password; empty asks for nothing.
+	// Asks is the password that the client must show; empty asks for none.
 	Asks string
-	// Username and Password log in to the upstream; two empty ones say that
-	// it asks for nothing.
+	// Username and Password log in to the upstream; if both are empty, the upstream asks for no
+	// login.
 	Username, Password string
 }
 
 const (
-	// maxLogin is how long the first request of a connection may be, in bytes.
+	// maxLogin is the maximum length of the first request of a connection, in bytes.
 	maxLogin = 4 << 10
-	// maxStrangers is how many connections of a link may wait for their first
-	// request: as many as a client's pool holds. Whoever came first has to go
-	// when there is another one, for a client says who it is at once. No time
-	// is set: it may be stopped before it gets to that.
+	// maxStrangers is the maximum number of a link's connections that may wait for their first
+	// request: as many as a client's pool holds. If another connection comes, the oldest one is
+	// closed, because a client logs in at once. There is no time limit, because a client may be
+	// stopped before its login.
 	maxStrangers = 128
 )
 
@@ -47,8 +46,8 @@ var (
 	errFirst = errors.New("NOAUTH this is the link of a lockfault client, which shows its password first")
 )
 
-// meet reads from a connection until it is known to be the client's, and
-// returns what was read, or that it never will be.
+// meet reads from a connection until its login is complete. It returns the bytes read, and false if
+// the connection is not the client's.
 func (g Auth) meet(conn net.Conn) (read []byte, ok bool) {
 	if g.Asks == "" {
 		return nil, true
@@ -70,7 +69,7 @@ func (g Auth) meet(conn net.Conn) (read []byte, ok bool) {
 		default:
 			return read, true
 		}
-		_, _ = fmt.Fprintf(conn, "-%v\r\n", err) // a courtesy
+		_, _ = fmt.Fprintf(conn, "-%v\r\n", err) // best effort
 		return nil, false
 	}
 }
@@ -79,8 +78,8 @@ func (g Auth) opens(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(g.Asks)) == 1
 }
 
-// translate returns the request that takes the place of a login at the link, and
-// nil for all others.
+// translate returns the request that replaces a login at the upstream, or nil if the request is not
+// a correct login.
 func (g Auth) translate(words []string) []string {
 	at := password(words)
 	if g.Asks == "" || at == 0 || !g.opens(words[at]) {
@@ -98,8 +97,8 @@ func (g Auth) translate(words []string) []string {
 		words[at-1], words[at] = name, password
 		return words
 	case g.Username == "" && password == "":
-		// AUTH with one word is an error where there is no password; with
-		// two, any will do.
+		// AUTH with one word is an error if the server has no password; with two words, any
+		// password is accepted.
 		return []string{words[0], name, "none"}
 	case g.Username == "" && at == 1:
 		return []string{words[0], password}
@@ -107,8 +106,8 @@ func (g Auth) translate(words []string) []string {
 	return []string{words[0], name, password}
 }
 
-// password returns which word of a request is the password of a login, 0 if
-// none is.
+// password returns the index of the word that is a login's password, or 0 if the request is not a
+// login.
 func password(words []string) int {
 	switch {
 	case len(words) < 2:
@@ -126,7 +125,7 @@ func password(words []string) int {
 	return 0
 }
 
-// encode writes a request.
+// encode returns a request in RESP.
 func encode(words []string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {

@@ -93,8 +93,8 @@ var strangers = map[string]struct{ says, hears string }{
 	"it behind something": {string(request("PING")) + string(request("AUTH", secret)), "-NOAUTH"},
 }
 
-// Whatever a stranger says, neither the tap nor the server hears of it, nor that
-// there is somebody.
+// TestAGuardKeepsStrangersOut checks that neither the tap nor the server sees a stranger's
+// connection or its bytes.
 func TestAGuardKeepsStrangersOut(t *testing.T) {
 	for name, s := range strangers {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestAGuardInACrowd(t *testing.T) {
 	}
 }
 
-// Whoever waits when a link's connections are reset, or the link is closed, is
-// reset too.
+// TestResetsReachThoseWhoWait checks that connections without a login are reset with a link's other
+// connections, and at its close.
 func TestResetsReachThoseWhoWait(t *testing.T) {
 	for name, reset := range map[string]func(*proxy.Link) error{
 		"Reset":    func(l *proxy.Link) error { l.Reset(); return nil },

@@ -16,7 +16,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// forwarder is a tap that lets all pass at once.
+// forwarder is a tap that forwards everything at once.
 type forwarder struct{ free }
 
 func (forwarder) Opened(*proxy.Conn)       {}
@@ -25,9 +25,9 @@ func (forwarder) Sent(*proxy.Message)      {}
 func (forwarder) Arrived(m *proxy.Message) { m.Forward() }
 func (forwarder) Closed(*proxy.Conn)       {}
 
-// BenchmarkPath measures round trips of a small SET: to the server directly,
-// through toxiproxy as it comes, through a link without a tap, through one with
-// a tap, and through one with a tap and toxics that do next to nothing.
+// BenchmarkPath measures round trips of a small SET: directly to the server, through plain
+// toxiproxy, through a link without a tap, through a link with a tap, and through a link with a tap
+// and toxics with almost no effect.
 func BenchmarkPath(b *testing.B) {
 	servers := map[string]func(testing.TB) string{"echo": startEcho}
 	if path, err := exec.LookPath("redis-server"); err == nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/Shopify/toxiproxy/v2/stream"
 )
 
-// A Conn is one connection of a client through a link to the upstream. It is
-// safe for concurrent use.
+// A Conn is one connection of a client through a link to the upstream. It is safe for concurrent
+// use.
 //
-// Its two directions end one by one, as those of a TCP connection: a client
-// that closes its side, or a process that is killed, still gets to the other
-// side what it had written, whenever that is forwarded, and then its end.
+// Its two directions end separately, as those of a TCP connection do: if a client closes its side,
+// or a process is killed, the other side still receives what had been written, whenever that is
+// forwarded, and then the end of the stream.
 type Conn struct {
 	link *Link
 	id   int
@@ -25,25 +25,24 @@ type Conn struct {
 	up, down       *ingress
 	talk           Session
 
-	mu     sync.Mutex // guards what follows, and the sides' fields that say so
+	mu     sync.Mutex // guards the fields below, and the fields of the sides that say so
 	over   bool       // the sockets are closed
-	closed bool       // the tap was told, or is being told
+	closed bool       // the tap was notified of the end, or is being notified
 	err    error
 }
 
-// side is the proxy's socket to one of the two processes, and what toxiproxy or
-// a door writes to.
+// side is the proxy's socket to one of the two processes. toxiproxy or an egress writes to it.
 type side struct {
 	conn   *Conn
 	other  *side
 	socket net.Conn
-	ahead  []byte // what the process wrote first, which was read already
+	ahead  []byte // the first bytes that the process wrote, which were read already
 
-	// Guarded by Conn.mu. Only the goroutine that writes here sets gone, and
-	// may read it without.
-	spent    bool // what the process wrote was all handed to toxiproxy
-	gone     bool // the process takes nothing any more
-	finished bool // nothing follows what was written to it
+	// Guarded by Conn.mu. Only the goroutine that writes to this side sets gone, and that goroutine
+	// may read it without the lock.
+	spent    bool // all that the process wrote was handed to toxiproxy
+	gone     bool // the process reads no more
+	finished bool // nothing more will be written to the process
 }
 
 func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
@@ -58,7 +57,7 @@ func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 
 func (c *Conn) newFront(from, to *side, way stream.Direction) *ingress {
 	f := &ingress{conn: c, from: from, way: way, to: to}
-	c.link.running.Add(2) // until it is exhausted, and its other end closed
+	c.link.running.Add(2) // until the ingress is exhausted, and its other end closed
 	if c.link.tap != nil {
 		c.link.running.Add(1)
 		f.door = newDoor(c, to)
@@ -67,7 +66,7 @@ func (c *Conn) newFront(from, to *side, way stream.Direction) *ingress {
 	return f
 }
 
-// start carries both directions.
+// start starts the goroutines that carry both directions.
 func (c *Conn) start() {
 	for _, f := range []*ingress{c.up, c.down} {
 		if f.door != nil {
@@ -80,30 +79,31 @@ func (c *Conn) start() {
 	}
 }
 
-// Link returns the link that the connection is on.
+// Link returns the link of the connection.
 func (c *Conn) Link() *Link { return c.link }
 
-// ID returns the connection's number among its link's, from 1.
+// ID returns the connection's number among those of its link, from 1.
 func (c *Conn) ID() int { return c.id }
 
-// Err returns why the connection ended: nil while it lasts and where both ends
-// closed it in order. It wraps ErrReset where it was closed from here,
-// the protocol's error (resp.ErrProtocol of [RESP]) where it carried something else, and the
-// socket's error where one end broke.
+// Err returns why the connection ended. It returns nil while the connection lasts, and after both
+// ends closed it in order. The error wraps ErrReset if this package closed the connection, the
+// protocol's error (resp.ErrProtocol for [RESP]) if it carried another protocol, and the socket's
+// error if one end broke.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Reset closes both ends at once; they see a connection reset by its peer.
-// What was on its way is lost. It doesn't wait for Closed.
+// Reset closes both ends at once; both processes see a connection reset by the peer. Bytes in
+// transit are lost. Reset does not wait for the tap's Closed.
 func (c *Conn) Reset() { c.end(ErrReset, true) }
 
-// Close is Reset, but the ends see a connection that is closed in order.
+// Close acts like Reset, but both processes see an orderly close.
 func (c *Conn) Close() { c.end(ErrReset, false) }
 
-// end closes both sockets, by RST or in order. Only the first call counts.
+// end closes both sockets, by RST if abruptly is set and in order otherwise. Only the first call
+// counts.
 func (c *Conn) end(why error, abruptly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,12 +126,12 @@ func (c *Conn) endLocked(why error, abruptly bool) {
 	}
 }
 
-// closeSocket closes a socket; abruptly means by RST, if it can do that.
+// closeSocket closes a socket, by RST if abruptly is set and the socket supports that.
 func closeSocket(socket net.Conn, abruptly bool) {
 	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && abruptly {
-		_ = tcp.SetLinger(0) // else it ends by FIN: the best that is left
+		_ = tcp.SetLinger(0) // if this fails, the connection ends by FIN instead
 	}
-	_ = socket.Close() // it is gone either way
+	_ = socket.Close() // the socket is released even if this fails
 }
 
 // ended reports whether the sockets are closed.
@@ -144,7 +144,7 @@ func (c *Conn) ended() bool {
 	}
 }
 
-// flow waits while the link is stopped; false if the connection ended.
+// flow waits while the link is stopped. It returns false if the connection has ended.
 func (c *Conn) flow() bool {
 	for {
 		stopped := c.link.stopped.Load()
@@ -159,8 +159,8 @@ func (c *Conn) flow() bool {
 	}
 }
 
-// exhausted takes note that a side's stream has ended. How doesn't matter to
-// the other side: a reset would destroy what is still on its way there.
+// exhausted records that a side's stream has ended. The other side is closed in the same way for
+// every cause: a reset would destroy bytes that are still on their way there.
 func (c *Conn) exhausted(s *side, err error) {
 	defer c.link.running.Done()
 	c.mu.Lock()
@@ -171,11 +171,10 @@ func (c *Conn) exhausted(s *side, err error) {
 	c.unlockAndTell()
 }
 
-// unlockAndTell unlocks c.mu, and tells the tap if the connection has ended:
-// its sockets are closed, and there will be no more messages. What toxics still
-// delay goes nowhere.
+// unlockAndTell unlocks c.mu, and notifies the tap if the connection has ended: its sockets are
+// closed, and there will be no more messages. Bytes that toxics still delay are discarded.
 func (c *Conn) unlockAndTell() {
-	quiet := c.link.tap == nil || c.client.finished && c.server.finished // whoever looked at messages there is gone
+	quiet := c.link.tap == nil || c.client.finished && c.server.finished // with a tap, both egresses have closed, so no goroutine shows messages any more
 	tell := c.over && c.client.spent && c.server.spent && quiet && !c.closed
 	c.closed = c.closed || tell
 	c.mu.Unlock()
@@ -184,7 +183,7 @@ func (c *Conn) unlockAndTell() {
 	}
 }
 
-// read reads what the process writes.
+// read reads what the process has written.
 func (s *side) read(p []byte) (int, error) {
 	if len(s.ahead) == 0 {
 		return s.socket.Read(p)
@@ -194,10 +193,9 @@ func (s *side) read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements io.Writer. It never fails: toxiproxy's writers leave at the
-// first error, and whatever comes after stays stuck in front of them forever.
-// What can't be written is lost, as on a network; that a process is gone shows
-// in what is read from it.
+// Write implements io.Writer. It never fails: toxiproxy's writers return at the first error, and
+// everything after that stays blocked before them forever. Bytes that can't be written are lost, as
+// on a network; the end of the process shows in what is read from it.
 func (s *side) Write(p []byte) (int, error) {
 	if s.gone {
 		return len(p), nil
@@ -206,7 +204,7 @@ func (s *side) Write(p []byte) (int, error) {
 	if _, err := s.socket.Write(p); err != nil {
 		c.mu.Lock()
 		s.gone = true
-		if s.spent && s.other.finished { // the other side heard the end, and goes on; nothing else would stop it
+		if s.spent && s.other.finished { // the other side has received the end and continues; nothing else would stop it
 			c.endLocked(err, true)
 		}
 		c.mu.Unlock()
@@ -214,7 +212,7 @@ func (s *side) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements io.Closer. It must be called once, behind the last Write.
+// Close implements io.Closer. Call it once, after the last Write.
 func (s *side) Close() error {
 	c := s.conn
 	defer c.link.running.Done()
@@ -228,7 +226,7 @@ func (s *side) Close() error {
 		c.endLocked(fmt.Errorf("%w: by a toxic", ErrReset), false)
 	default:
 		if socket, ok := s.socket.(interface{ CloseWrite() error }); ok {
-			_ = socket.CloseWrite() // fails where the process is gone already
+			_ = socket.CloseWrite() // fails if the process has already gone
 		}
 	}
 	c.unlockAndTell()

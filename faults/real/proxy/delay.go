@@ -16,10 +16,10 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// Way says which directions of a link something is about.
+// Way selects one or both directions of a link.
 type Way int
 
-// The ways that are of use.
+// The ways of a link.
 const (
 	Both Way = iota
 	Up       // from the client to the upstream
@@ -36,15 +36,14 @@ func (w Way) directions() []stream.Direction {
 	return []stream.Direction{stream.Upstream, stream.Downstream}
 }
 
-// A DelayFunc says when what a process wrote then arrives, so many bytes of it. Each
-// direction of a connection has one of its own, which is asked in the order of
-// its bytes.
+// A DelayFunc returns when size bytes that were written at the given time arrive. Each direction of
+// a connection has its own DelayFunc, which is called in the order of the bytes.
 type DelayFunc func(written time.Time, size int) (arrives time.Time)
 
-// Slow has what is sent from now on arrive when a DelayFunc says that, or when what was
-// sent before it has arrived if that is later; nil ends that. A change lets what is
-// on its way arrive at once. What makes the paces may be called at any time, by any
-// goroutine.
+// Slow delays everything sent from now on until the time that a DelayFunc returns, but never before
+// the bytes sent earlier. A nil paces ends the delay. Each change lets bytes in transit arrive at
+// once. The link calls paces at any time, from any goroutine, to make the DelayFunc of one
+// direction of one connection.
 func (l *Link) Slow(way Way, paces func(Way) DelayFunc) error {
 	set := func(t toxics.Toxic, direction stream.Direction) {
 		one := Up
@@ -56,9 +55,9 @@ func (l *Link) Slow(way Way, paces func(Way) DelayFunc) error {
 	return l.replace("slow", way, paces != nil, struct{}{}, set)
 }
 
-// Timeout loses everything in both directions, and closes each connection in
-// order that long after Timeout, or after it was opened; 0 ends that, and
-// closes the connections that lost something.
+// Timeout discards everything in both directions. It closes each connection in order, after the
+// given time since the call of Timeout or since the connection was opened. 0 ends the timeout and
+// closes the connections that lost bytes.
 func (l *Link) Timeout(after time.Duration) error {
 	if after < 0 {
 		return fmt.Errorf("proxy: timeout of link %s: %s: it may not be negative", l.name, after)
@@ -66,9 +65,8 @@ func (l *Link) Timeout(after time.Duration) error {
 	return l.replace("timeout", Both, after > 0, timeout{After: after}, nil)
 }
 
-// replace takes away the toxic of a kind and, if there is to be one, adds it
-// anew and has it set. Toxiproxy can also update a toxic, but does so while others
-// read it.
+// replace removes the toxics of a kind and, if anew is set, adds new ones and calls set for each.
+// Toxiproxy can also update a toxic, but it does so while other goroutines read that toxic.
 func (l *Link) replace(kind string, way Way, anew bool, attributes any, set func(toxics.Toxic, stream.Direction)) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -102,8 +100,8 @@ func (l *Link) replace(kind string, way Way, anew bool, attributes any, set func
 	return nil
 }
 
-// divert leads the connections of a link through toxiproxy, also those that
-// there are, now that it has a toxic of that name in that direction.
+// divert leads the connections of a link, including the existing ones, through toxiproxy, because
+// the link now has a toxic with that name in that direction.
 func (l *Link) divert(name string, way stream.Direction) {
 	l.mu.Lock()
 	l.active[name] = way
@@ -118,7 +116,7 @@ func (l *Link) divert(name string, way stream.Direction) {
 	}
 }
 
-// hasToxics reports whether there are any in a direction.
+// hasToxics reports whether a direction has toxics.
 func (l *Link) hasToxics(way stream.Direction) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,13 +128,13 @@ func (l *Link) hasToxics(way stream.Direction) bool {
 	return false
 }
 
-// Restore ends whatever slows or stops the link, with Stop, Slow and Timeout.
+// Restore ends the effects of Stop, Slow and Timeout.
 func (l *Link) Restore() {
 	l.Start()
 	l.clear()
 }
 
-// clear removes all toxics; what waits in them goes on at once.
+// clear removes all toxics; bytes that wait in them continue at once.
 func (l *Link) clear() {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -146,43 +144,41 @@ func (l *Link) clear() {
 	clear(l.active)
 }
 
-// logging returns a context that carries the logger, which is where toxiproxy
-// looks for it when it removes a toxic.
+// logging returns a context that carries the logger: toxiproxy takes the logger from there when it
+// removes a toxic.
 func (l *Link) logging() context.Context {
 	return l.proxies.server.Logger.WithContext(context.Background())
 }
 
-// prefix is in front of this package's names in toxiproxy's registry, which is
-// one for the whole process.
+// prefix begins this package's names in toxiproxy's registry, which the whole process shares.
 const prefix = "lockfault "
 
-// registerToxics puts this package's toxics into toxiproxy's registry: there
-// is no other way to a toxic of one's own. Doing so again changes nothing.
+// registerToxics puts this package's toxics into toxiproxy's registry, the only way to add a custom
+// toxic. Calling registerToxics again changes nothing.
 func registerToxics() {
 	for kind, toxic := range builtinToxics() {
 		toxics.Register(prefix+kind, toxic)
 	}
 }
 
-// builtinToxics returns the toxics that stand in for toxiproxy's. Its latency and bandwidth
-// draw by themselves, in whole milliseconds and kilobytes a second; a world knows
-// for itself when a message arrives. Its timeout begins anew with everything that comes, and leaves
-// whoever stands before it in the chain blocked forever if more comes once it has
-// closed.
+// builtinToxics returns the toxics that replace toxiproxy's own. Toxiproxy's latency and bandwidth
+// draw random values themselves, in whole milliseconds and kilobytes per second, but a world
+// computes when a message arrives. Toxiproxy's timeout restarts with every chunk, and blocks the
+// previous toxic in the chain forever if more bytes come after it has closed.
 func builtinToxics() map[string]toxics.Toxic {
 	return map[string]toxics.Toxic{"slow": new(slow), "timeout": new(timeout)}
 }
 
-// slow lets arrive what passes when a DelayFunc says. The zero value waits to be told
-// what makes the paces: toxiproxy makes toxics from text, and puts them into the
-// way of connections at once.
+// slow is a toxic that lets chunks pass at the time that a DelayFunc returns. The zero value waits
+// until its field paces is set, because toxiproxy makes toxics from text and inserts them into
+// connections at once.
 type slow struct {
 	mu    sync.Mutex
 	ready chan struct{} // closed when paces is set
 	paces func() DelayFunc
 }
 
-// known returns what is closed when it is told what makes the paces.
+// known returns a channel that is closed when paces has been set.
 func (t *slow) known() chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,14 +194,13 @@ func (t *slow) are(paces func() DelayFunc) {
 	close(known)
 }
 
-// slowed is the state of a slow for one connection: it outlives an interruption.
+// slowed is the state of a slow toxic for one connection. The state survives an interruption.
 type slowed struct{ pace DelayFunc }
 
 // NewState implements toxics.StatefulToxic.
 func (*slow) NewState() any { return new(slowed) }
 
-// GetBufferSize implements toxics.BufferedToxic: what is sent must not wait
-// where it sets out.
+// GetBufferSize implements toxics.BufferedToxic. The buffer keeps the sender from waiting.
 func (*slow) GetBufferSize() int { return 1024 }
 
 // Pipe implements toxics.Toxic.
@@ -248,7 +243,7 @@ type timeout struct {
 	After time.Duration `json:"after"`
 }
 
-// NewState implements toxics.StatefulToxic: the state outlives an interruption.
+// NewState implements toxics.StatefulToxic. The state survives an interruption.
 func (*timeout) NewState() any { return time.Now() }
 
 // Pipe implements toxics.Toxic.
@@ -273,15 +268,14 @@ func (t *timeout) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// Cleanup implements toxics.CleanupToxic. It must not block: what it swallows
-// ends only when the connection does.
+// Cleanup implements toxics.CleanupToxic. It must not block: swallow ends only when the connection
+// ends.
 func (t *timeout) Cleanup(stub *toxics.ToxicStub) {
 	stub.Close()
 	go swallow(stub)
 }
 
-// swallow takes what comes to a toxic that has closed, until the connection
-// ends.
+// swallow discards the input of a closed toxic until the connection ends.
 func swallow(stub *toxics.ToxicStub) {
 	for range stub.Input {
 	}

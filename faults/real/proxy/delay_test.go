@@ -61,8 +61,7 @@ func TestWhenMessagesSetOutAndArrive(t *testing.T) {
 	}
 }
 
-// What is on its way is under way together: a pipeline takes no longer than one
-// request.
+// TestLatencyOfAPipeline checks that a pipeline takes no longer than a single request.
 func TestLatencyOfAPipeline(t *testing.T) {
 	r := newRig(t)
 	const base = 100 * time.Millisecond
@@ -92,7 +91,8 @@ func TestLatencyOneWay(t *testing.T) {
 	c.want("GET lock")
 }
 
-// Latency changes while a message is held: who holds it holds up no toxic.
+// TestLatencyWhileHeld checks that latency can change while a message is held, because a held
+// message blocks no toxic.
 func TestLatencyWhileHeld(t *testing.T) {
 	r := newRig(t)
 	r.tap.hold(is(">", "SET"))

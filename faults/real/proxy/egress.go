@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// An egress stands where one direction of a connection ends, and whatever a tap lets
-// in goes on to the process behind it. Whoever has come through without toxics
-// opens it himself; what toxiproxy writes to it, and what is decided later, is
-// let in by a goroutine of its own.
+// An egress is the end of one direction of a connection; it forwards to the process what a tap lets
+// pass. Bytes that came without toxics are forwarded by the goroutine that carries them. Bytes that
+// toxiproxy writes, and messages that are decided later, are forwarded by the egress's own
+// goroutine.
 type egress struct {
 	conn *Conn
 	to   *side
 
-	arrived atomic.Int64  // how many bytes have come
-	ending  atomic.Bool   // no more will
-	wake    chan struct{} // holds a note that there may be something to do
+	arrived atomic.Int64  // number of bytes that have arrived
+	ending  atomic.Bool   // no more bytes will arrive
+	wake    chan struct{} // holds a token if there may be something to do
 
-	listing sync.Mutex // guards coming; nothing else is done while it is held
-	coming  []*Message // what set out and isn't settled, oldest first
+	listing sync.Mutex // guards coming; held for nothing else
+	coming  []*Message // messages that were sent and are not settled, oldest first
 
-	opening sync.Mutex // held by whoever opens the door, guards what follows
+	opening sync.Mutex // held while messages are forwarded; guards the field below
 	lost    bool       // a message was dropped
 }
 
@@ -30,8 +30,8 @@ func newDoor(c *Conn, to *side) *egress {
 	return &egress{conn: c, to: to, wake: make(chan struct{}, 1)}
 }
 
-// expect tells the door, and the tap, of a message that sets out. Its bytes
-// must come after that.
+// expect announces a message that was sent to the egress and to the tap. Call it before the
+// message's bytes are written.
 func (d *egress) expect(m *Message) {
 	d.listing.Lock()
 	d.coming = append(d.coming, m)
@@ -48,16 +48,16 @@ func (d *egress) first() *Message {
 	return d.coming[0]
 }
 
-// Write implements io.Writer. It never fails, and never waits: a toxic that
-// can't get rid of what it has can't be removed either. Of the bytes it only
-// counts how many they are: toxics lose none and keep their order.
+// Write implements io.Writer. It never fails and never waits: a toxic that can't deliver its bytes
+// can't be removed either. Write only counts the bytes, because toxics lose none and keep their
+// order.
 func (d *egress) Write(p []byte) (int, error) {
 	d.arrived.Add(int64(len(p)))
 	d.note()
 	return len(p), nil
 }
 
-// Close implements io.Closer. It must be called once, behind the last Write.
+// Close implements io.Closer. Call it once, after the last Write.
 func (d *egress) Close() error {
 	defer d.conn.link.running.Done()
 	d.ending.Store(true)
@@ -68,28 +68,27 @@ func (d *egress) Close() error {
 func (d *egress) note() {
 	select {
 	case d.wake <- struct{}{}:
-	default: // a note is there already
+	default: // a token is there already
 	}
 }
 
-// attend opens the door whenever somebody says so, until nothing comes any more
-// or the connection has ended.
+// attend calls open at every note, until no more messages can come or the connection has ended.
 func (d *egress) attend() {
 	for over := false; !over; {
 		select {
 		case <-d.wake:
 		case <-d.conn.done:
 		}
-		ending := d.ending.Load() // before the look at what there is
+		ending := d.ending.Load() // loaded before open looks at the messages
 		d.open(func() {})
 		over = d.conn.ended() || ending && d.first() == nil
 	}
 	_ = d.to.Close()
 }
 
-// open lets in what may go in, behind something else that is to be told to the
-// tap in one go. The tap knows of the next message before this one
-// is written: whoever decides by turns must not hear of an answer first.
+// open calls first, then forwards the messages that the tap lets pass, all under one hold of the
+// tap's lock. The tap sees the next message before this one is written, so that a tap that decides
+// by turns never sees a reply first.
 func (d *egress) open(first func()) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
@@ -99,15 +98,15 @@ func (d *egress) open(first func()) {
 	in, reset := d.decide(now)
 	tap.Unlock()
 	if len(in) > 0 {
-		_, _ = d.to.Write(in) // which never fails
+		_, _ = d.to.Write(in) // never fails
 	}
 	if reset {
 		d.conn.Reset()
 	}
 }
 
-// decide shows the tap what arrived, and returns what may go in. Callers hold
-// d.opening, and the tap's lock.
+// decide shows the tap the messages that arrived, and returns the bytes to forward. The caller
+// holds d.opening and the tap's lock.
 func (d *egress) decide(now time.Time) (in []byte, reset bool) {
 	for !reset && !d.conn.ended() {
 		m := d.first()
@@ -127,14 +126,14 @@ func (d *egress) decide(now time.Time) (in []byte, reset bool) {
 			break
 		}
 		if verdict == forwarded && in == nil {
-			in = slices.Clip(m.Bytes) // most often it is the only one
+			in = slices.Clip(m.Bytes) // usually this is the only message
 		} else if verdict == forwarded {
 			in = append(in, m.Bytes...)
 		}
 		d.lost = d.lost || verdict == dropped
 		reset = verdict == broken
 		d.listing.Lock()
-		d.coming = slices.Delete(d.coming, 0, 1) // keeps the room, which is for few
+		d.coming = slices.Delete(d.coming, 0, 1) // keeps the capacity, which is small
 		d.listing.Unlock()
 	}
 	return in, reset

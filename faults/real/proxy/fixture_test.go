@@ -244,14 +244,14 @@ func (c *client) wantSilence() {
 	c.SetReadDeadline(time.Now().Add(patience))
 }
 
-// free is the lock of a tap that lets everything be told at the same time.
+// free is the lock of a tap that permits concurrent calls.
 type free struct{}
 
 func (free) Lock()   {}
 func (free) Unlock() {}
 
-// tap keeps what it sees, forwards all but what it is told to hold or drop,
-// and fails its test when a connection's calls come in a wrong order.
+// tap records what it sees, forwards everything except what it should hold or drop, and fails its
+// test if a connection's calls come in a wrong order.
 type tap struct {
 	free
 	t testing.TB

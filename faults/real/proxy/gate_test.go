@@ -212,7 +212,7 @@ func TestTheNextIsSeenFirst(t *testing.T) {
 	}
 }
 
-// decider does to each message what it is told to.
+// decider is a tap that calls a function for each message.
 type decider func(*proxy.Message)
 
 func (decider) Lock()                      {}

@@ -10,36 +10,34 @@ import (
 	"github.com/Shopify/toxiproxy/v2/stream"
 )
 
-// chunk is how much is read at a time, in bytes.
+// chunk is the size of a read, in bytes.
 const chunk = 16 << 10
 
-// An ingress stands where one direction of a connection begins: it reads what a
-// process writes and hands that on, to the other end or, once there was a
-// toxic, to toxiproxy. Where somebody looks it finds the messages in it and tells
-// the door at the other end what is going to arrive there. Only the goroutine that
-// carries may touch what no lock guards.
+// An ingress is the beginning of one direction of a connection: it reads what a process writes and
+// passes it on. The bytes go to the other end or, after the link got its first toxic, to toxiproxy.
+// On a link with a tap the ingress also finds the messages and announces them to the egress at the
+// other end. Fields that no lock guards belong to the goroutine that runs carry.
 type ingress struct {
 	conn *Conn
 	from *side
 	way  stream.Direction
-	door *egress        // nil where nobody looks
-	to   io.WriteCloser // the other end: the door, or the process behind it
+	door *egress        // nil if the link has no tap
+	to   io.WriteCloser // the other end: the egress, or the socket of the process
 
-	buf    []byte // what was read of a message that isn't complete
-	end    int64  // where the last complete one ended
-	number int    // how many requests it found
+	buf    []byte // the bytes of an incomplete message
+	end    int64  // where the last complete message ended
+	number int    // how many requests were found
 	err    error  // why there is nothing more to read
 
-	mu   sync.Mutex     // guards what follows
-	into io.WriteCloser // where toxiproxy reads; nil where it isn't needed yet
+	mu   sync.Mutex     // guards the fields below
+	into io.WriteCloser // where toxiproxy reads; nil until it is needed
 	over bool
 }
 
-// divert has all that is read from now on pass the link's toxics. What was read
-// before is there already, or about to be put there by the goroutine that
-// carries, which puts the next thing somewhere only when it has done so: nothing
-// is lost or overtaken. There is no way back, for then what toxics delay would have to be waited
-// for.
+// divert sends everything that is read from now on through the link's toxics. Bytes that were read
+// earlier are already at the other end, or the goroutine that runs carry is about to put them there
+// before it handles the next ones, so nothing is lost or overtaken. A diverted direction stays
+// diverted: a way back would have to wait for the bytes that toxics delay.
 func (f *ingress) divert() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,15 +50,15 @@ func (f *ingress) divert() {
 	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d %s", f.conn.id, f.way), out, f.to, f.way)
 }
 
-// diverted returns where toxiproxy reads, if it does.
+// diverted returns the pipe that toxiproxy reads, or nil if the direction isn't diverted.
 func (f *ingress) diverted() io.WriteCloser {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.into
 }
 
-// carry hands on what the process writes until that ends, and then the end. It
-// blocks while the link is stopped.
+// carry passes on what the process writes until the end of the stream, and then that end. It blocks
+// while the link is stopped.
 func (f *ingress) carry() {
 	read := make([]byte, chunk)
 	for {
@@ -81,10 +79,10 @@ func (f *ingress) carry() {
 	if to == nil {
 		to = f.to
 	}
-	_ = to.Close() // which never fails
+	_ = to.Close() // never fails
 }
 
-// hand hands on what was read; false if that is impossible.
+// hand passes on the bytes that were read. It returns false if that is impossible.
 func (f *ingress) hand(read []byte) bool {
 	now, into, found, stopped := time.Now(), f.diverted(), true, f.conn.link.stopped.Load() != nil
 	switch {
@@ -113,11 +111,12 @@ func (f *ingress) hand(read []byte) bool {
 	if into == nil {
 		into = f.to
 	}
-	_, _ = into.Write(read) // which never fails
+	_, _ = into.Write(read) // never fails
 	return true
 }
 
-// find finds the messages that are complete by now; false if it isn't what is spoken.
+// find finds the messages that are complete by now. It returns false if the bytes violate the
+// protocol.
 func (f *ingress) find(read []byte, now time.Time) bool {
 	rest := read
 	if len(f.buf) > 0 {
@@ -131,7 +130,7 @@ func (f *ingress) find(read []byte, now time.Time) bool {
 			return false
 		}
 		if n == 0 {
-			if len(f.buf) == 0 || len(rest) < len(f.buf) { // else it is all there already
+			if len(f.buf) == 0 || len(rest) < len(f.buf) { // otherwise f.buf already holds all of it
 				f.buf = append(f.buf[:0], rest...)
 			}
 			return true
@@ -150,8 +149,8 @@ func (f *ingress) find(read []byte, now time.Time) bool {
 	}
 }
 
-// parse reads the first message in b, and how many bytes it takes: 0 while it is incomplete. What asks for nothing, as an empty
-// line, is none.
+// parse reads the first message in b and returns the number of bytes it takes, 0 while the message
+// is incomplete. The message is nil if it asks for nothing, such as an empty line.
 func (f *ingress) parse(b []byte) (m *Message, n int, err error) {
 	if f.way == stream.Downstream {
 		says, n, err := f.conn.talk.Reply(b)
@@ -173,7 +172,7 @@ func (f *ingress) parse(b []byte) (m *Message, n int, err error) {
 	}, n, nil
 }
 
-// refuse ends the connection because what it carries is not what is spoken there.
+// refuse ends the connection because its bytes violate the link's protocol.
 func (f *ingress) refuse(why error) {
 	sender := "the server"
 	if f.way == stream.Upstream {

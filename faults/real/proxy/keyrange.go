@@ -2,16 +2,17 @@ package proxy
 
 import "slices"
 
-// A KeyRange is of names, in the order of their bytes: from one on until before another. The zero value is of all.
+// A KeyRange is a range of names in byte order: from From, inclusive, to To, exclusive. The zero
+// value contains all names.
 type KeyRange struct {
 	From string
-	To   string // empty: of all from From on
+	To   string // empty: no upper bound
 }
 
-// Only returns the span of one name.
+// Only returns the range that contains one name.
 func Only(name string) KeyRange { return KeyRange{name, name + "\x00"} }
 
-// Below returns the span of the names that begin so.
+// Below returns the range of the names with a prefix.
 func Below(prefix string) KeyRange {
 	end := []byte(prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xff {
@@ -23,10 +24,10 @@ func Below(prefix string) KeyRange {
 	return KeyRange{prefix, string(end)}
 }
 
-// Overlaps reports whether there may be a name in both.
+// Overlaps reports whether a name may be in both ranges.
 func (s KeyRange) Overlaps(other KeyRange) bool {
 	return (s.To == "" || other.From < s.To) && (other.To == "" || s.From < other.To)
 }
 
-// Meeting reports whether one of several may have a name in it that is in the span, too.
+// Meeting reports whether s overlaps any range of the list.
 func (s KeyRange) Meeting(list []KeyRange) bool { return slices.ContainsFunc(list, s.Overlaps) }

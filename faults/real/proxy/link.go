@@ -14,11 +14,11 @@ import (
 	"github.com/Shopify/toxiproxy/v2/stream"
 )
 
-// acceptPause is how long a link waits after it could not accept a connection.
+// acceptPause is how long a link waits after it failed to accept a connection.
 const acceptPause = 10 * time.Millisecond
 
-// A Link carries connections from a port of the loopback interface to an
-// upstream. Proxies.Open makes one. It is safe for concurrent use.
+// A Link carries connections from a port, of the loopback interface unless OpenAt chose another
+// address, to an upstream. Proxies.Open makes a Link. It is safe for concurrent use.
 type Link struct {
 	proxies  *Proxies
 	name     string
@@ -27,19 +27,19 @@ type Link struct {
 	tap      Tap
 	listener net.Listener
 	toxics   *toxiproxy.ToxicCollection
-	ctx      context.Context // ends dialling
+	ctx      context.Context // cancels dialling
 	cancel   context.CancelFunc
-	running  sync.WaitGroup // the accept loop, meeting and dialling, fronts, doors, and toxiproxy's writers
+	running  sync.WaitGroup // the accept loop, logins and dialling, ingresses, egresses, and toxiproxy's writers
 
 	stopped atomic.Pointer[chan struct{}] // closed by Start; nil while bytes flow
 
 	changing sync.Mutex // held while toxics change, which takes time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	upstream string
-	epoch    int        // how often connections were closed: those being dialled notice
-	waiting  []net.Conn // for what they say first, the oldest first
-	accepted int        // connections of the client
+	epoch    int        // how often all connections were closed; a dial in progress compares it
+	waiting  []net.Conn // connections without a login yet, the oldest first
+	accepted int        // number of client connections so far
 	conns    map[*Conn]bool
 	active   map[string]stream.Direction // the toxics, by name
 	closed   bool
@@ -48,11 +48,10 @@ type Link struct {
 // Name returns the link's name.
 func (l *Link) Name() string { return l.name }
 
-// Addr returns the host:port that the link listens on. It stays the same until
-// Close.
+// Addr returns the host:port that the link listens on. The address stays the same until Close.
 func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// accept takes connections until the listener closes.
+// accept accepts connections until the listener closes.
 func (l *Link) accept() {
 	defer l.running.Done()
 	for {
@@ -62,7 +61,7 @@ func (l *Link) accept() {
 		}
 		if err != nil {
 			l.warn(fmt.Errorf("accept: %w", err))
-			select { // out of file descriptors, perhaps: trying at once again would only burn time
+			select { // the process may be out of file descriptors: an immediate retry would only waste time
 			case <-l.ctx.Done():
 			case <-time.After(acceptPause):
 			}
@@ -75,13 +74,14 @@ func (l *Link) accept() {
 	}
 }
 
-// connect dials the upstream for a client and carries what they say. A client
-// whose upstream doesn't answer is reset, and so is whoever isn't the client.
+// connect waits for the client's login, dials the upstream and starts to carry bytes. If the
+// upstream refuses the connection, the client is reset; a connection with a wrong login is closed
+// in order.
 func (l *Link) connect(client net.Conn, upstream string, epoch int) {
 	defer l.running.Done()
 	ahead, ok := l.guard.meet(client)
 	if !l.met(client) {
-		return // it was closed meanwhile
+		return // the connection was closed meanwhile
 	}
 	if !ok {
 		closeSocket(client, false)
@@ -95,7 +95,7 @@ func (l *Link) connect(client net.Conn, upstream string, epoch int) {
 		return
 	}
 	l.mu.Lock()
-	if l.epoch != epoch { // closed meanwhile, as all others
+	if l.epoch != epoch { // all connections were closed meanwhile
 		l.mu.Unlock()
 		closeSocket(client, true)
 		closeSocket(server, true)
@@ -112,8 +112,8 @@ func (l *Link) connect(client net.Conn, upstream string, epoch int) {
 	c.start()
 }
 
-// wait notes a connection that hasn't said yet who it is, and returns where it
-// leads to if it is the client's. False if the link is closed.
+// wait records a connection that has no login yet, and returns the upstream for it. It returns
+// false if the link is closed.
 func (l *Link) wait(client net.Conn) (upstream string, epoch int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,8 @@ func (l *Link) wait(client net.Conn) (upstream string, epoch int, ok bool) {
 	return l.upstream, l.epoch, true
 }
 
-// met notes that a connection doesn't wait any more; false if it was closed.
+// met records that a connection no longer waits for its login. It returns false if the connection
+// was closed.
 func (l *Link) met(client net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func (l *Link) met(client net.Conn) bool {
 	return i >= 0
 }
 
-// forget lets go of a connection that has ended, and tells the tap.
+// forget removes a connection that has ended, and notifies the tap.
 func (l *Link) forget(c *Conn) {
 	l.mu.Lock()
 	delete(l.conns, c)
@@ -152,8 +153,8 @@ func (l *Link) forget(c *Conn) {
 	}
 }
 
-// Redirect sends new connections to another upstream, a host:port, and resets
-// those that there are.
+// Redirect sends new connections to another upstream, a host:port, and resets the existing
+// connections.
 func (l *Link) Redirect(upstream string) error {
 	if err := checkAddress(upstream); err != nil {
 		return fmt.Errorf("proxy: redirect link %s: %w", l.name, err)
@@ -168,8 +169,8 @@ func (l *Link) Redirect(upstream string) error {
 	return nil
 }
 
-// Reset closes all connections at once; both ends see them reset by their
-// peer, and what was on its way is lost. It doesn't wait for the tap's Closed.
+// Reset closes all connections at once. Both ends see a reset by the peer, and bytes in transit are
+// lost. Reset does not wait for the tap's Closed.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,23 +188,22 @@ func (l *Link) resetLocked() {
 	}
 }
 
-// Stop stalls the link: what is sent from now on waits, in both directions,
-// until Start, and nothing is lost. On a stopped link it does nothing.
+// Stop stalls the link: bytes sent from now on wait in both directions until Start, and nothing is
+// lost. On a stopped link Stop does nothing.
 func (l *Link) Stop() {
 	started := make(chan struct{})
 	l.stopped.CompareAndSwap(nil, &started)
 }
 
-// Start ends a stall. On a link that isn't stopped it does nothing.
+// Start ends a stall. On a link that isn't stopped Start does nothing.
 func (l *Link) Start() {
 	if started := l.stopped.Swap(nil); started != nil {
 		close(*started)
 	}
 }
 
-// Close stops listening, resets all connections, and returns when they have
-// ended and the tap was told. It must not be called by a Tap's method. Calling
-// it again does nothing.
+// Close stops listening, resets all connections, and returns after they have ended and the tap was
+// notified. A Tap's method must not call Close. Another call does nothing.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	var err error
@@ -214,7 +214,7 @@ func (l *Link) Close() error {
 		l.resetLocked()
 	}
 	l.mu.Unlock()
-	l.clear() // what waits in a toxic would hold up the end
+	l.clear() // bytes that wait in a toxic would delay the end
 	l.running.Wait()
 	l.proxies.forget(l)
 	if err != nil {

@@ -59,8 +59,7 @@ func write(t *rapid.T, conn io.Writer, frames []string) {
 	}
 }
 
-// collector holds what it is told to, by the number of the message in its
-// direction, and hands that out.
+// collector holds messages by their number in their direction, and hands them out.
 type collector struct {
 	free
 	mu    sync.Mutex

@@ -6,63 +6,68 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// A Protocol is what is spoken on a link. Its text, as fmt prints it, names it in errors. It is safe for concurrent use.
+// A Protocol parses the bytes of a link's connections. Its text, as fmt prints it, names the
+// protocol in errors. It is safe for concurrent use.
 type Protocol interface {
-	// Begin returns what reads a connection that begins.
+	// Begin returns the session for a new connection.
 	Begin() Session
 }
 
-// A Session finds the messages in what the two ends of one connection write, and refuses one that is too long. One
-// goroutine at a time calls Request, and one Reply, which may be another. A request is read before it goes on to the server, so before its answer.
+// A Session finds the messages in the bytes that the two ends of one connection write, and refuses
+// messages that are too long. At most one goroutine calls Request at a time, and at most one,
+// perhaps another, calls Reply. A request is parsed before it goes on to the server, so before its
+// answer is parsed.
 type Session interface {
-	// Request reads the first request in b, and returns how many bytes it took, which is 0 while it is incomplete. b begins where
-	// the request before ended, and is as long as the last time or longer. It is not kept.
+	// Request parses the first request in b, and returns its length in bytes, 0 while it is
+	// incomplete. b begins where the previous request ended, and never gets shorter until that
+	// request is complete. Request does not retain b.
 	Request(b []byte) (asks Request, n int, err error)
-	// Reply reads the first answer in b, as Request does.
+	// Reply parses the first answer in b, with the contract of Request.
 	Reply(b []byte) (says Reply, n int, err error)
 }
 
-// A Request is what a [Session] reads of a request.
+// A Request is what a [Session] reads from a request.
 type Request struct {
-	// Words are what it asks, of at least one word unless it asks for nothing: then its bytes don't go on, unless it is Quiet. Where there are Parts they are what
-	// those are called by, one for each.
+	// Words are the words of the request. A request without words asks for nothing, and its bytes
+	// don't go on unless it is Quiet. If there are Parts, Words holds the name of each part.
 	Words []string
-	// Parts are what it says, where those aren't the words.
+	// Parts describe the request if Words alone don't.
 	Parts []Part
-	// Silent says that it gets no answer, or none that anybody waits for.
+	// Silent reports that the request gets no answer, or none that the client waits for.
 	Silent bool
-	// Opens says that it belongs to the beginning or the end of a connection.
+	// Opens reports that the request belongs to the beginning or the end of a connection.
 	Opens bool
-	// Reads says that it changes nothing that could be a lock.
+	// Reads reports that the request changes nothing that could be a lock.
 	Reads bool
-	// Within is of one that doesn't, by names of keys, what it may change; nil if that isn't known.
+	// Within holds, for a request that may change keys, the ranges of names that it may change; nil
+	// if they are unknown.
 	Within []KeyRange
-	// Quiet says that it is the protocol's own affair, as what tells how much an end bears: it passes in its place, and nobody is
-	// to hear of it. Such a one needs no words.
+	// Quiet reports that the message belongs to the protocol itself, such as flow control: it
+	// passes in its order and no history shows it. A Quiet message needs no words.
 	Quiet bool
-	// GivesUp are the numbers of requests whose answers nobody waits for any longer.
+	// GivesUp are the numbers of requests whose answers the client no longer waits for.
 	GivesUp []int
 }
 
-// A Reply is what a [Session] reads of an answer.
+// A Reply is what a [Session] reads from an answer.
 type Reply struct {
-	// Answers is the number of the request that it answers, by the requests of its connection, from 1; 0 if it answers none, or
-	// if that isn't known.
+	// Answers is the number of the request that this reply answers, counted on its connection from
+	// 1; 0 if it answers none or the number is unknown.
 	Answers int
-	// Overtakes says that requests before that one may still be answered.
+	// Overtakes reports that earlier requests may still be answered.
 	Overtakes bool
-	// Parts are what it says, where that can't be read from its bytes alone.
+	// Parts describe the answer if its bytes alone don't.
 	Parts []Part
-	// Quiet is as of a [Request].
+	// Quiet has the meaning of Request.Quiet.
 	Quiet bool
 	// GivesUp are the numbers of requests that won't be answered.
 	GivesUp []int
 }
 
-// A Part is one of those that a request or an answer is made of, such as a statement, in a line.
+// A Part is one part of a request or an answer, such as a statement, on one line.
 type Part struct {
 	Text string
-	// Values go with it, such as its parameters.
+	// Values belong to the text, such as the parameters of a statement.
 	Values []string
 }
 
@@ -71,11 +76,11 @@ type RESP struct{}
 
 func (RESP) String() string { return "RESP" }
 
-// Begin implements [Protocol]: nothing is kept.
+// Begin implements [Protocol]. A session has no state.
 func (RESP) Begin() Session { return RESP{} }
 
-// maxInline is how long, in bytes, a request may be that isn't an array; it is Redis's own
-// limit.
+// maxInline is the maximum length of a request that isn't an array, in bytes. The limit is Redis's
+// own.
 const maxInline = 64 << 10
 
 // Request implements [Session].
@@ -94,12 +99,12 @@ func (RESP) Reply(b []byte) (says Reply, n int, err error) {
 	return says, n, within(MaxMessage, len(b), n, err)
 }
 
-// MaxMessage is the longest message, in bytes, that a link with a tap carries.
-// Locks need none near it; without a limit a sender of garbage would fill the
-// memory.
+// MaxMessage is the maximum length of a message that a link with a tap carries, in bytes. Locks
+// need far less; without a limit a sender of garbage would fill the memory.
 const MaxMessage = 16 << 20
 
-// within returns err, or that a message of n bytes, 0 if it has not ended after had of them, is too long.
+// within returns err, or an error if a message is longer than limit. n is the message's length, or
+// 0 if it is incomplete; then had is the number of bytes so far.
 func within(limit, had, n int, err error) error {
 	if err == nil && (n > limit || n == 0 && had > limit) {
 		return fmt.Errorf("%w: a message of more than %d bytes", resp.ErrProtocol, limit)
@@ -107,5 +112,6 @@ func within(limit, had, n int, err error) error {
 	return err
 }
 
-// AnyBytes is the word of a request where messages are not told apart, as on a connection that doesn't speak what is spoken there and is carried nevertheless.
+// AnyBytes is the word of a request whose bytes are not parsed, such as on a connection that speaks
+// another protocol and is carried nevertheless.
 const AnyBytes = "BYTES"

@@ -1,39 +1,36 @@
-// Package proxy puts links between clients and servers that can be
-// broken on purpose. A link listens on a loopback port and carries what comes
-// in to an upstream address, through the toxics of an embedded toxiproxy if it
-// has any (latency, bandwidth and the like) and, where somebody wants to look, through
-// a gate that shows each message to a Tap and lets it wait, pass, or be
-// lost. A [Protocol] says where messages end; it is RESP unless another is given.
+// Package proxy puts links between clients and servers, and breaks the links on command. A link
+// listens on a loopback port and carries bytes to an upstream address. On the way, the bytes pass
+// the toxics of an embedded toxiproxy (latency, bandwidth, timeout) if the link has any and, on a
+// link with a Tap, a gate that shows each message to the Tap and holds, forwards or drops it. A
+// [Protocol] finds the ends of messages; the default is RESP.
 //
-// Addresses and a Tap come in; messages go to the Tap, bytes to the servers.
-// The package knows nothing of worlds, scripts and clocks, and imports of this
-// module only internal/resp.
+// The input is addresses and a Tap; the output is messages to the Tap and bytes to the servers. The
+// package must not depend on worlds, scripts or clocks, and imports from this module only
+// internal/resp.
 //
 // # Where the gate stands
 //
-//	client ── front ── toxics ── door ──► server
-//	client ◄── door ── toxics ── front ── server
+//	client ── ingress ── toxics ── egress ──► server
+//	client ◄── egress ── toxics ── ingress ── server
 //
-// The gate of a direction has two parts. At its front, where a process is read,
-// messages are found and seen to set out; at its door, where the other is written to,
-// they arrive, and the tap decides on them. So a message that is held, or lost
-// in a partition, has had its latency by then, and a server is known to be done
-// with a request when it answers, not when that answer has crossed a slow link.
+// The gate of a direction has two parts. The ingress reads from a process, finds the messages and
+// shows them as sent. The egress writes to the other process: there messages arrive, and the tap
+// decides on them. A message that is held, or lost in a partition, has therefore had its latency by
+// then, and a server is known to have finished a request when it answers, not when that answer has
+// crossed a slow link.
 //
-// The gate is not a toxic in toxiproxy's chain. A toxic that waits with a
-// message in its hands blocks those before it, and toxiproxy must interrupt a
-// neighbour, with a lock taken, whenever a toxic is added or removed: to change
-// a latency would hang for as long as a message is held. A toxic also sees
-// neither its connection nor the other direction. The door knows both, and
-// takes what toxiproxy writes without making it wait.
+// The gate is not a toxic in toxiproxy's chain. A toxic that holds a message blocks the toxics
+// before it, and toxiproxy must interrupt a neighbour, with a lock held, whenever a toxic is added
+// or removed: a change of latency would hang for as long as a message is held. A toxic also sees
+// neither its connection nor the other direction. The egress has both, and accepts what toxiproxy
+// writes without making toxiproxy wait.
 //
 // # What toxiproxy is used for
 //
-// Connections are accepted and dialled here, for toxiproxy's own accept loop
-// dials one by one, hands out no connection that could be reset, and must give
-// up its port to change the upstream. Each direction of each connection becomes
-// a toxiproxy link when its link has a toxic for the first time; what nothing
-// slows down goes from the front to the door in one goroutine.
+// This package accepts and dials connections itself: toxiproxy's accept loop dials one connection
+// at a time, exposes no connection that could be reset, and must give up its port to change the
+// upstream. Each direction of each connection becomes a toxiproxy link when its link gets its first
+// toxic; without toxics, one goroutine carries the bytes from the ingress to the egress.
 package proxy
 
 import (
@@ -49,25 +46,24 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// ErrClosed says that the link, or all of them, was closed before.
+// ErrClosed reports that the link, or the set of links, is closed.
 var ErrClosed = errors.New("proxy: closed")
 
-// ErrReset is why a connection ended that was closed from here: by Reset,
-// Redirect, Close, or a toxic.
+// ErrReset reports that this package closed the connection: by Reset, Redirect, Close, or a toxic.
 var ErrReset = errors.New("proxy: the connection was reset")
 
-// Proxies is an embedded toxiproxy: any number of links in this process. Use
-// New to make one. It is safe for concurrent use.
+// Proxies is an embedded toxiproxy: any number of links in this process. Use New to make one. It is
+// safe for concurrent use.
 type Proxies struct {
-	server *toxiproxy.ApiServer // never listens; toxiproxy's links ask it for their metrics and logger
+	server *toxiproxy.ApiServer // never listens; supplies metrics and the logger to toxiproxy's links
 
 	mu     sync.Mutex
 	links  map[*Link]bool
 	closed bool
 }
 
-// New returns an empty set of links. They log to the writer, one JSON object a
-// line; nil silences them.
+// New returns an empty set of links. The links log to the writer, one JSON object per line; a nil
+// writer disables logging.
 func New(logs io.Writer) *Proxies {
 	registerToxics()
 	logger := zerolog.Nop()
@@ -80,29 +76,28 @@ func New(logs io.Writer) *Proxies {
 	}
 }
 
-// Open opens a link from a free port of the loopback interface to upstream, a
-// host:port. Each connection's messages, of RESP, are shown to the tap; with nil nobody
-// looks and the bytes may be anything, which is what a link between a primary
-// and its replica wants. The name is for logs and errors.
+// Open opens a link from a free port of the loopback interface to upstream, a host:port. The tap
+// sees each connection's RESP messages. With a nil tap the bytes are not parsed and may be
+// anything, as on a link between a primary and its replica. The name is for logs and errors.
 func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
 	return p.open(Loopback, name, upstream, Auth{}, RESP{}, tap)
 }
 
-// OpenGuarded is Open with a tap for one client, who is asked for a password.
+// OpenGuarded acts like Open for a link with one client, which must show a password.
 func (p *Proxies) OpenGuarded(name, upstream string, guard Auth, tap Tap) (*Link, error) {
 	return p.open(Loopback, name, upstream, guard, RESP{}, tap)
 }
 
-// OpenSpeaking is Open with what is spoken there instead of RESP.
+// OpenSpeaking acts like Open, with another protocol than RESP.
 func (p *Proxies) OpenSpeaking(name, upstream string, protocol Protocol, tap Tap) (*Link, error) {
 	return p.open(Loopback, name, upstream, Auth{}, protocol, tap)
 }
 
-// Loopback is where links listen unless they are told otherwise.
+// Loopback is the address that links listen on by default.
 const Loopback = "127.0.0.1"
 
-// OpenAt is Open with the IP address of this machine to listen at, for those
-// who can't reach its loopback interface.
+// OpenAt acts like Open, but listens on the given IP address of this machine, for peers that can't
+// reach its loopback interface.
 func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
 	return p.open(ip, name, upstream, Auth{}, RESP{}, tap)
 }
@@ -141,9 +136,8 @@ func (p *Proxies) open(ip, name, upstream string, guard Auth, protocol Protocol,
 	return l, nil
 }
 
-// Close closes all links and returns when their connections have ended and
-// their taps were told. It must not be called by a Tap's method. Calling it
-// again does nothing.
+// Close closes all links, and returns after their connections have ended and their taps were
+// notified. A Tap's method must not call Close. Another call does nothing.
 func (p *Proxies) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shown is a value as it can be read: as it is if it is text, else by its bytes in hexadecimal digits behind \x.
+// Shown returns a value in readable form: the text itself, or for binary data \x and its bytes in
+// hexadecimal.
 func Shown(b []byte) string {
 	if utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) < 0 {
 		return string(b)
@@ -16,10 +17,11 @@ func Shown(b []byte) string {
 	return `\x` + hex.EncodeToString(b)
 }
 
-// MaxText is how much of a [Part]'s text is kept, in letters.
+// MaxText is the maximum length of a [Part]'s text, in characters.
 const MaxText = 120
 
-// Shorten returns a text on one line, cut short, which it says. What is no text is replaced.
+// Shorten returns a text on one line, cut to MaxText characters and then ending in "…". Control
+// characters become blanks, and invalid UTF-8 becomes U+FFFD.
 func Shorten(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,5 +1,5 @@
-// Package realtest gives tests a world of real servers whose clients are goroutines of the test, and tells what happened there. It is for
-// tests alone.
+// Package realtest gives tests a world of real servers whose clients are goroutines of the test. It
+// collects the world's events and prints them. It is for tests only.
 package realtest
 
 import (
@@ -15,19 +15,20 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = 3 * time.Minute
 
-// A Stage is a world with what it told. It is used by the test's goroutine.
+// A Stage is a world and the events that it recorded. Only the test's goroutine may use it.
 type Stage struct {
 	*real.World
 	T      *testing.T
 	Events []checker.Event
-	// Clean, if there is one, replaces what differs from run to run.
+	// Clean, if not nil, replaces text that differs from run to run.
 	Clean func(told string) string
 }
 
-// New makes a world that closes with the test, where nothing may have failed.
+// New makes a world that closes at the end of the test, and fails the test if anything in the world
+// failed.
 func New(t *testing.T, cfg real.Config) *Stage {
 	t.Helper()
 	s := &Stage{T: t}
@@ -44,7 +45,8 @@ func New(t *testing.T, cfg real.Config) *Stage {
 	return s
 }
 
-// Start has a client do something while the world goes on, and returns where to hear of its end.
+// Start calls do in a goroutine, as a client, while the world runs. The returned channel receives
+// the result.
 func (s *Stage) Start(do func() error) chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -54,20 +56,20 @@ func (s *Stage) Start(do func() error) chan error {
 	return done
 }
 
-// End waits for a client to be done.
+// End runs the world until a client is done, and returns the client's result.
 func (s *Stage) End(done chan error) error {
 	s.T.Helper()
 	s.Await("a client is done", func() bool { return len(done) > 0 })
 	return <-done
 }
 
-// Do has a client do something, and waits for that.
+// Do calls do as a client, runs the world until do returns, and returns its result.
 func (s *Stage) Do(do func() error) error {
 	s.T.Helper()
 	return s.End(s.Start(do))
 }
 
-// Must is Do of what must not fail.
+// Must acts like Do, and fails the test on an error.
 func (s *Stage) Must(do func() error) {
 	s.T.Helper()
 	if err := s.Do(do); err != nil {
@@ -75,7 +77,7 @@ func (s *Stage) Must(do func() error) {
 	}
 }
 
-// Await waits until something is so.
+// Await runs the world until a condition is true, and fails the test after patience.
 func (s *Stage) Await(what string, is func() bool) {
 	s.T.Helper()
 	if !s.Run(patience, is) {
@@ -83,8 +85,8 @@ func (s *Stage) Await(what string, is func() bool) {
 	}
 }
 
-// Within waits until something takes less than that much time: on a slow
-// machine that once it took more says nothing.
+// Within repeats an action until it takes less than limit, and fails the test after patience: on a
+// slow machine a single slow run proves nothing.
 func (s *Stage) Within(limit time.Duration, do func()) {
 	s.T.Helper()
 	for first := time.Now(); ; {
@@ -99,7 +101,7 @@ func (s *Stage) Within(limit time.Duration, do func()) {
 	}
 }
 
-// Inject applies faults, none of which may fail.
+// Inject applies faults, and fails the test on an error.
 func (s *Stage) Inject(list ...faults.Fault) {
 	s.T.Helper()
 	for _, f := range list {
@@ -109,7 +111,8 @@ func (s *Stage) Inject(list ...faults.Fault) {
 	}
 }
 
-// MessageLines returns what was told of messages, one a line, of one client or if that is empty of all, but for pings.
+// MessageLines returns the messages of one client, or of all clients if the name is empty, one per
+// line and without pings.
 func (s *Stage) MessageLines(client string) string {
 	var b strings.Builder
 	for _, e := range s.Events {
@@ -131,14 +134,15 @@ func (s *Stage) MessageLines(client string) string {
 	return b.String()
 }
 
-// Wants compares what was told of a client since the last time; in what is wanted tabs don't count.
+// Wants compares the messages of a client since the last comparison. Tabs in want are ignored.
 func (s *Stage) Wants(client, want string) {
 	s.T.Helper()
 	s.compare("of "+client+" was told", s.MessageLines(client), want)
 }
 
-// Stands compares how the lock stood on servers since the last time, as [States] tells it, one server after the other: which one was asked
-// first depends on whom its clients have found.
+// Stands compares the states of the lock since the last comparison, as [States] prints them. The
+// states are ordered by node, because the server that is asked first depends on what clients have
+// found.
 func (s *Stage) Stands(what, want string) {
 	s.T.Helper()
 	events := slices.Clone(s.Events)
@@ -155,7 +159,8 @@ func (s *Stage) compare(what, got, want string) {
 	s.Events = nil
 }
 
-// States tells how the lock stood on servers, one change a line: whose it was, what stood there, for how long still, to ten seconds, and why.
+// States prints the states of the lock on servers, one change per line. A line has the node, the
+// owner, the value, the remaining time rounded to 10 s, and the cause.
 func States(events []checker.Event) string {
 	var b strings.Builder
 	for _, e := range events {

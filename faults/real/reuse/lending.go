@@ -1,11 +1,10 @@
-// Package lending lends the servers of a host to one world after the other: to
-// start a server takes longer than most of what is played on it.
+// Package reuse lends the servers of a host to one world after the other, because starting a server
+// takes longer than most scenarios.
 //
-// A [real.Host] goes in; what comes out is a [real.Host] for each world, and no
-// world can tell its servers from new ones. When it closes, they are reset; before
-// they are lent again it is proven that each is as it was when it was new. One
-// that isn't, or has ended, is started anew. The package knows nothing of faults,
-// links or clients.
+// The input is a [real.Host]; the output is a [real.Host] for each world, whose servers can't be
+// told from new ones. When a world's host closes, its servers are reset; before a server is lent
+// again, its state is compared with its state when it was new. A server that differs, or has ended,
+// is started again. The package must not depend on faults, links or clients.
 package reuse
 
 import (
@@ -18,37 +17,37 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// A Host is one whose servers can be lent. They are [real.ManagedServer].
+// A Host is a host whose servers can be lent. Each server must be a [real.ManagedServer].
 type Host interface {
 	real.Host
-	// CopyLogs copies what the servers logged since the last NewPage, or ever,
-	// into a directory.
+	// CopyLogs copies what the servers logged since the last NewPage, or since their start, into a
+	// directory.
 	CopyLogs(dir string) error
-	// NewPage has the logs begin anew.
+	// NewPage makes CopyLogs begin at the current end of each log.
 	NewPage()
 }
 
-// A Pool has the servers of one host, and lends them to one world at a time.
-// [New] makes one. Safe for concurrent use.
+// A Pool owns the servers of one host, and lends them to one world at a time. [New] makes one. It
+// is safe for concurrent use.
 type Pool struct {
 	host     Host
 	password string
 
 	mu      sync.Mutex
 	servers map[string]*server // by name
-	noClock error              // why no clock can be moved here, once that is known
-	spoiled error              // why nothing can be lent any more
+	noClock error              // why the clocks of servers can't be moved here; nil until that is known
+	spoiled error              // why no server can be lent any more
 }
 
-// New returns a lender of the host's servers, of which none must have been
-// started. Whoever has it closes it, and not the host.
+// New returns a pool of the host's servers, none of which may have been started. The caller must
+// close the pool and not the host.
 func New(host Host) *Pool {
 	return &Pool{host: host, password: rand.Text(), servers: map[string]*server{}}
 }
 
-// Lend returns a host for one world, whose Close takes the servers back. The
-// loan before must be closed. The error says why there is nothing to be lent any
-// more: a server could not be started, and what became of it is not known.
+// Lend returns a host for one world; its Close returns the servers to the pool. The previous handle
+// must be closed. Lend fails after a server could not be started, because the state of that server
+// is unknown, and after Close.
 func (l *Pool) Lend() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +62,7 @@ func (l *Pool) Lend() (Handle, error) {
 	return loan, nil
 }
 
-// Close ends every server, lent or not, as [real.Host] says.
+// Close ends every server, lent or not, as [real.Host] specifies.
 func (l *Pool) Close() error {
 	l.spoil(errors.New("the lender is closed"))
 	return l.host.Close()
@@ -77,11 +76,10 @@ func (l *Pool) spoil(err error) {
 	}
 }
 
-// A Handle is the servers that one world has.
+// A Handle holds the servers that are lent to one world.
 type Handle interface {
 	real.LendingHost
-	// CopyLogs copies what the servers logged since they were lent into a
-	// directory.
+	// CopyLogs copies what the servers logged since they were lent into a directory.
 	CopyLogs(dir string) error
 }
 
@@ -114,9 +112,9 @@ func (l *loan) Password() string { return l.lender.password }
 // CopyLogs implements [Handle].
 func (l *loan) CopyLogs(dir string) error { return l.lender.host.CopyLogs(dir) }
 
-// Start implements [real.Host]: the server of that name is lent, and started if it
-// never was. It has a clock of its own, asked for or not, wherever one is to be had:
-// else there would have to be two of it.
+// Start implements [real.Host]. It lends the server with that name, and starts it at its first use.
+// Wherever clocks can be moved, the server has its own clock, even if the spec doesn't ask for one:
+// otherwise two servers with that name would be necessary.
 func (l *loan) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	s, err := l.lender.server(ctx, spec)
 	if err != nil {
@@ -131,8 +129,8 @@ func (l *loan) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	return s.ManagedServer, nil
 }
 
-// Close takes the servers back. It never fails: what can't be reset is started
-// anew when it is lent again.
+// Close returns the servers to the pool. It never fails: a server that can't be reset is started
+// again when it is lent next.
 func (l *loan) Close() error {
 	l.mu.Lock()
 	lent := l.lent
@@ -146,7 +144,7 @@ func (l *loan) Close() error {
 	return nil
 }
 
-// server returns a server that is as new.
+// server returns a server in its initial state.
 func (l *Pool) server(ctx context.Context, spec real.ServerSpec) (*server, error) {
 	if spec.Password != l.password {
 		return nil, fmt.Errorf("lending: %s has another password than it is asked for", spec.Name)
@@ -169,13 +167,13 @@ func (l *Pool) server(ctx context.Context, spec real.ServerSpec) (*server, error
 	return s, err
 }
 
-// start starts a server for the first time, with a clock of its own if there may
-// be one.
+// start starts a server for the first time, with its own clock if clock is set and the host
+// supports that.
 func (l *Pool) start(ctx context.Context, spec real.ServerSpec, clock bool) (*server, error) {
 	name, wanted := spec.Name, spec.Clock
 	spec.Clock = clock
 	if !clock {
-		spec.Name += "-plain" // the one that was to have a clock has the name
+		spec.Name += "-plain" // the attempt with a clock has used the name
 	}
 	started, err := l.host.Start(ctx, spec)
 	if errors.Is(err, real.ErrNoClock) {

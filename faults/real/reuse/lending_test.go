@@ -56,7 +56,7 @@ func client(t *testing.T, s real.Server, loan reuse.Handle, db int) *redis.Clien
 	return processtest.Connect(t, s.Addr(), loan.Password(), db)
 }
 
-// life tells one process of a server from the next.
+// life returns a value that differs between two processes of a server.
 func life(t *testing.T, c *redis.Client) string {
 	t.Helper()
 	info, err := rediscli.Info(t.Context(), c, "server")
@@ -74,8 +74,9 @@ func must(t *testing.T, c *redis.Client, words ...any) {
 	}
 }
 
-// Whatever a world did to a server, the next one gets it as if it were new: the
-// same process if all could be taken back, and else another one.
+// TestTheNextWorldGetsItAsNew checks that the next world gets a server in its initial state,
+// whatever the previous world did: the same process if the reset was complete, and otherwise a new
+// one.
 func TestTheNextWorldGetsItAsNew(t *testing.T) {
 	clocked := real.ServerSpec{Name: "n1-0", Node: "n1", Clock: true}
 	plain := real.ServerSpec{Name: "n1-0", Node: "n1"}
@@ -206,7 +207,8 @@ func TestTheNextWorldGetsItAsNew(t *testing.T) {
 	}
 }
 
-// A lent server follows whom it is told to, has that one's data, and forgets both.
+// TestReplicas checks that a lent server can follow another one and has its data, and that a reset
+// undoes both.
 func TestReplicas(t *testing.T) {
 	lender := reuse.New(processtest.Host(t, process.Options{}))
 	var lives [2]string
@@ -242,7 +244,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// Where no clock can be moved, only those go without a server who want one that can.
+// TestNoClock checks that, where clocks can't be moved, only a request for a server with a clock
+// fails.
 func TestNoClock(t *testing.T) {
 	none := reuse.New(processtest.Host(t, process.Options{CC: "no-such-compiler", Dir: t.TempDir()}))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

@@ -15,40 +15,40 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// patience is how long a server may take to answer us, and to calm down.
+// patience is the maximum time for a server to answer. A server may take half of it to become calm.
 const patience = 5 * time.Second
 
-// A server is one that is lent. It belongs to the loan that has it.
+// A server is a server that can be lent. Only the loan that holds it may use it.
 type server struct {
 	real.ManagedServer
 	name, password string
 	clock          bool
-	// new is how it was when it was new.
+	// new is the state of the server when it was new.
 	new view
-	// broken says that it was not reset.
+	// broken reports that the server could not be reset.
 	broken bool
 }
 
-// connect returns the only connection of its own that the lender has.
+// connect returns a client with a single connection.
 func (s *server) connect() *redis.Client {
 	o := rediscli.Options(s.Addr())
 	o.Password, o.PoolSize, o.DialTimeout, o.ReadTimeout = s.password, 1, patience, patience
 	return redis.NewClient(o)
 }
 
-// reset takes everything back that a world can do to a server that runs, or may
-// have left to be done, and has it rest. Whether that was all, look finds out.
+// reset undoes everything that a world can have done to a running server, and lowers its timer
+// frequency. inspect verifies the result before the next loan.
 func (s *server) reset() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.broken = s.tryReset(ctx) != nil
 }
 
-// resting is how often a second a server looks around that waits to be lent: as
-// seldom as it can. To stop it would cost an engine more than that does.
+// resting is the timer frequency (hz, per second) of a server that waits to be lent: the minimum.
+// To stop the process would cost a container engine more than these timers do.
 const resting = "1"
 
-// pace sets how often a second the server looks around.
+// pace sets the server's timer frequency (hz), in calls per second.
 func (s *server) pace(ctx context.Context, hz string) error {
 	c := s.connect()
 	defer c.Close()
@@ -56,7 +56,7 @@ func (s *server) pace(ctx context.Context, hz string) error {
 }
 
 func (s *server) tryReset(ctx context.Context) error {
-	// This is the first to fail if it has ended.
+	// Resume fails first if the process has ended.
 	if err := s.Resume(); err != nil {
 		return err
 	}
@@ -67,8 +67,9 @@ func (s *server) tryReset(ctx context.Context) error {
 	}
 	c := s.connect()
 	defer c.Close()
-	// First those go who could still do something. What a server refuses is left
-	// to look: Redis 6.0 knows neither CLIENT UNPAUSE nor functions.
+	// First disconnect all peers that could still send commands. Commands that the server refuses
+	// are ignored, and inspect finds what they would have reset: Redis 6.0 supports neither CLIENT
+	// UNPAUSE nor functions.
 	for _, order := range []string{
 		"REPLICAOF NO ONE", "CLIENT KILL TYPE normal SKIPME yes", "CLIENT KILL TYPE pubsub", "CLIENT KILL TYPE replica",
 		"CLIENT KILL TYPE master", "CLIENT UNPAUSE", "FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH", "CONFIG RESETSTAT",
@@ -85,8 +86,8 @@ func (s *server) tryReset(ctx context.Context) error {
 	return c.ConfigSet(ctx, "hz", resting).Err()
 }
 
-// renew makes sure that it is as new: it was reset, and that shows, or it is
-// started anew.
+// renew brings the server to its initial state: it verifies that the reset was complete, and
+// otherwise starts the server again.
 func (s *server) renew(ctx context.Context) error {
 	if !s.broken && s.pace(ctx, s.new["config hz"]) == nil {
 		is, err := s.inspect(ctx)
@@ -111,11 +112,11 @@ func (s *server) renew(ctx context.Context) error {
 	return nil
 }
 
-// A view is how a server looks to somebody who has just connected: whatever of it
-// doesn't change by itself.
+// A view is the state of a server as a new connection sees it, without values that change by
+// themselves.
 type view map[string]string
 
-// shown are the fields of INFO that a view has. Older servers have fewer.
+// shown are the fields of INFO in a view. Older servers have fewer.
 var shown = [...]string{
 	"redis_mode", "role", "connected_slaves", "master_failover_state",
 	"connected_clients", "blocked_clients", "tracking_clients", "clients_in_timeout_table",
@@ -125,8 +126,8 @@ var shown = [...]string{
 	"loading", "async_loading", "rdb_bgsave_in_progress", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_write_status",
 }
 
-// inspect returns how the server looks. What will be over in a moment is waited for:
-// connections that end, and writers of files.
+// inspect returns the server's view. It waits for connections to end and for file writers to
+// finish, at most half of patience.
 func (s *server) inspect(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -163,7 +164,7 @@ func (s *server) inspect(ctx context.Context) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	delete(config, "appendfilename") // hosts choose another to start a server empty
+	delete(config, "appendfilename") // hosts choose another name to start a server empty
 	for name, value := range config {
 		v["config "+name] = value
 	}
@@ -175,12 +176,12 @@ func (s *server) inspect(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// unsure is how exactly servers know the time: some ask the system for it once a
+// unsure is the tolerance for clocks: some servers read the system's time only once per
 // millisecond.
 const unsure = 2 * time.Millisecond
 
-// clockIs returns "right" for a clock that showed that time between two moments,
-// if it is, and by how much it is wrong else.
+// clockIs compares a time that a clock showed between two moments. It returns "right", or the error
+// of the clock, such as "5ms slow".
 func clockIs(shown, from, to time.Time) string {
 	switch {
 	case shown.Before(from.Add(-unsure)):
@@ -191,7 +192,7 @@ func clockIs(shown, from, to time.Time) string {
 	return "right"
 }
 
-// difference says where two views differ; empty if they don't.
+// difference describes the first difference of two views; empty if they are equal.
 func (v view) difference(other view) string {
 	all := maps.Clone(other)
 	maps.Copy(all, v)

@@ -12,12 +12,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// base returns the functions of Lua's own that do something else here than in
-// gopher-lua: they see through locked tables or leave them alone, and they catch
-// and print as Redis does.
+// base returns the base functions that differ from those of gopher-lua. They see through read-only
+// tables or reject them, and they handle errors and format values as Redis does.
 func (m *Machine) base(raw *lua.LTable) functions {
 	return functions{
-		"collectgarbage": nought, // what there is to collect is none of a script's business
+		"collectgarbage": nought, // a script must not observe the memory of this process
 		"error":          raise,
 		"gcinfo":         nought,
 		"getmetatable":   m.getMetatable,
@@ -40,7 +39,7 @@ func nought(l *lua.LState) int {
 	return 1
 }
 
-// raise is error, which takes numbers for text and does not need a value.
+// raise is Lua's error. raise accepts numbers as text, and a missing argument.
 func raise(l *lua.LState) int {
 	value := l.Get(1)
 	if n, ok := value.(lua.LNumber); ok {
@@ -53,8 +52,8 @@ func raise(l *lua.LState) int {
 	return 0
 }
 
-// where returns where the function on that level of the stack is, 1 for the one
-// that called, as the beginning of an error: empty if it isn't a script's.
+// where returns the position of the function at a level of the stack, as the prefix of an error;
+// level 1 is the caller. where returns an empty text if the function is not part of a script.
 func where(l *lua.LState, level int) lua.LString {
 	if source, line := position(l, level); level > 0 && line > 0 {
 		return lua.LString(fmt.Sprintf("%s:%d: ", source, line))
@@ -62,8 +61,8 @@ func where(l *lua.LState, level int) lua.LString {
 	return ""
 }
 
-// position returns where the function on that level of the stack is; line is 0
-// if it isn't a script's.
+// position returns the position of the function at a level of the stack. line is 0 if the function
+// is not part of a script.
 func position(l *lua.LState, level int) (source string, line int) {
 	frame, ok := l.GetStack(level)
 	if !ok {
@@ -75,8 +74,8 @@ func position(l *lua.LState, level int) (source string, line int) {
 	return frame.Source, max(0, frame.CurrentLine)
 }
 
-// getMetatable hides what locks a table. The metatables that scripts share, of
-// the globals and of strings, they get to see, locked.
+// getMetatable is Lua's getmetatable. getMetatable hides the metatables of proxies. For the shared
+// metatables of the globals and of strings it returns read-only views.
 func (m *Machine) getMetatable(l *lua.LState) int {
 	value := l.CheckAny(1)
 	meta := l.GetMetatable(value)
@@ -115,7 +114,7 @@ func (m *Machine) rawGet(l *lua.LState) int {
 	return 1
 }
 
-// pcall gives scripts the text of an error that is a table, as Redis does.
+// pcall is Lua's pcall. As Redis does, it returns the text of an error that is a table.
 func pcall(l *lua.LState) int {
 	if f := l.CheckAny(1); f.Type() != lua.LTFunction && l.GetMetaField(f, "__call") == lua.LNil {
 		l.Push(lua.LFalse)
@@ -135,7 +134,7 @@ func pcall(l *lua.LState) int {
 	if t, ok := value.(*lua.LTable); ok {
 		if text := t.RawGetString("err"); lua.LVCanConvToString(text) {
 			value = text
-		} else { // which Redis leaves behind it
+		} else { // Redis then returns a nil after the table
 			l.Push(value)
 			l.Push(lua.LNil)
 			return 3
@@ -145,8 +144,8 @@ func pcall(l *lua.LState) int {
 	return 2
 }
 
-// toNumber returns a tonumber that knows all that strtod(3) does; gopher-lua's
-// takes 1e3 for no number.
+// toNumber returns a tonumber that accepts everything that strtod(3) accepts. gopher-lua's tonumber
+// rejects 1e3.
 func toNumber(withBase lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		text, ok := l.Get(1).(lua.LString)
@@ -158,10 +157,10 @@ func toNumber(withBase lua.LGFunction) lua.LGFunction {
 	}
 }
 
-// numeral returns the number that a text is to Lua, nil if it is none.
+// numeral returns the number that Lua reads from a text, or nil if the text is not a number.
 func numeral(text lua.LString) lua.LValue {
 	trimmed := strings.Trim(string(text), " \t\n\v\f\r")
-	if strings.Contains(trimmed, "_") { // Go's own
+	if strings.Contains(trimmed, "_") { // only Go allows underscores
 		return lua.LNil
 	}
 	if n, err := strconv.ParseInt(trimmed, 0, 64); err == nil && strings.HasPrefix(strings.TrimLeft(trimmed, "+-"), "0x") {
@@ -174,9 +173,8 @@ func numeral(text lua.LString) lua.LValue {
 	return lua.LNumber(n)
 }
 
-// convert returns a function that takes numerals for numbers where f takes
-// numbers only, and numbers for text, as all of Lua's own functions do. It names
-// the arguments that have to be numbers, and those that have to be text.
+// convert returns f with conversion of its arguments, as Lua's own functions do. Numerals at the
+// indexes numbers become numbers, and numbers at the indexes texts become text.
 func convert(f lua.LGFunction, numbers, texts []int) lua.LGFunction {
 	return func(l *lua.LState) int {
 		for _, i := range numbers {
@@ -195,15 +193,15 @@ func convert(f lua.LGFunction, numbers, texts []int) lua.LGFunction {
 	}
 }
 
-// converts has functions of a library, of gopher-lua's, convert what they are
-// given.
+// converts wraps functions of a gopher-lua library in convert.
 func (m *Machine) converts(library *lua.LTable, names map[string][]int, texts ...int) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		library.RawSetString(name, m.lua.NewFunction(convert(function(library, name), names[name], texts)))
 	}
 }
 
-// inBytes is string.lower or string.upper: letters are those of ASCII.
+// inBytes returns string.lower or string.upper for the letters from first to last; only ASCII
+// letters change.
 func inBytes(first, last byte) lua.LGFunction {
 	return func(l *lua.LState) int {
 		text := []byte(l.CheckString(1))
@@ -228,7 +226,7 @@ func tostring(l *lua.LState) int {
 	return 1
 }
 
-// toString returns how a value reads, without asking its metatable.
+// toString returns the text of a value without its metatable's conversion.
 func toString(value lua.LValue) string {
 	if n, ok := value.(lua.LNumber); ok {
 		return number(n)
@@ -236,14 +234,14 @@ func toString(value lua.LValue) string {
 	return value.String()
 }
 
-// number returns how Lua writes a number: with 14 digits.
+// number returns a number as Lua writes it, with 14 digits.
 func number(n lua.LNumber) string { return digits(float64(n), 14) }
 
-// digits is C's %.*g.
+// digits formats f as C's %.*g.
 func digits(f float64, precision int) string {
 	switch {
 	case math.IsNaN(f):
-		return "-nan" // what 0/0 is where Redis runs
+		return "-nan" // the text of 0/0 on the platforms of Redis
 	case math.IsInf(f, 1):
 		return "inf"
 	case math.IsInf(f, -1):

@@ -11,14 +11,14 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cjson as Redis has it and sets it up; what changes its settings is
-// left out. https://redis.io/docs/latest/develop/programmability/lua-api/#cjson-library
+// The library cjson as Redis configures it, without the functions that change its settings. Source:
+// https://redis.io/docs/latest/develop/programmability/lua-api/#cjson-library
 
 const (
-	jsonDepth  = 1000 // how deep values may nest
-	jsonDigits = 14   // of a number
-	// An array may have holes until its last index is beyond jsonSafe and
-	// more than jsonSparse times the number of its values.
+	jsonDepth  = 1000 // maximum depth of nested values
+	jsonDigits = 14   // digits of a number
+	// An array may have holes unless its last index exceeds both jsonSafe and jsonSparse times the
+	// number of its values.
 	jsonSafe, jsonSparse = 10, 2
 )
 
@@ -44,13 +44,13 @@ func (m *Machine) json() *lua.LTable {
 	return t
 }
 
-// sentence returns an error as cjson says it, which begins with a capital.
+// sentence returns an error text as cjson writes it, with a capital first letter.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// encode appends a value's JSON.
+// encode appends the JSON of a value.
 func (m *Machine) encode(out []byte, value lua.LValue, depth int) ([]byte, error) {
 	switch v := value.(type) {
 	case *lua.LNilType:
@@ -84,7 +84,8 @@ func (m *Machine) encode(out []byte, value lua.LValue, depth int) ([]byte, error
 	return nil, fmt.Errorf("cannot serialise %s: type not supported", value.Type())
 }
 
-// arraySize returns the last index of a table that is an array, 0 if it is none.
+// arraySize returns the last index of a table that is an array, or 0 if it is not an array or is
+// empty. arraySize returns an error for an excessively sparse array.
 func arraySize(t *lua.LTable) (int, error) {
 	last, count := 0, 0
 	array := true
@@ -141,8 +142,8 @@ func (m *Machine) encodeObject(out []byte, t *lua.LTable, depth int) ([]byte, er
 	return append(out, '}'), nil
 }
 
-// encodeText appends a string as cjson writes it: a slash is escaped, and what
-// isn't ASCII is left as it stands, UTF-8 or not.
+// encodeText appends a string as cjson writes it: it escapes slashes and copies non-ASCII bytes
+// unchanged, whether UTF-8 or not.
 func encodeText(out []byte, text string) []byte {
 	out = append(out, '"')
 	for i := range len(text) {
@@ -179,8 +180,8 @@ func (m *Machine) decode(l *lua.LState) int {
 	return 1
 }
 
-// decoder reads JSON token by token: the fields of an object keep their order,
-// which a script sees that goes through the table.
+// decoder reads JSON token by token, because the fields of an object must keep their order, which a
+// script can observe.
 type decoder struct {
 	m    *Machine
 	json *json.Decoder
@@ -216,7 +217,7 @@ func (d decoder) composite(begin json.Delim, depth int) (lua.LValue, error) {
 			if err != nil {
 				return nil, d.unexpected(err)
 			}
-			key = lua.LString(token.(string)) // or the decoder would have refused it
+			key = lua.LString(token.(string)) // always a string, or the decoder would have failed
 		}
 		value, err := d.value(depth)
 		if err != nil {
@@ -224,11 +225,11 @@ func (d decoder) composite(begin json.Delim, depth int) (lua.LValue, error) {
 		}
 		d.m.lua.RawSet(t, key, value)
 	}
-	_, err := d.json.Token() // the end
+	_, err := d.json.Token() // the closing delimiter
 	return t, d.unexpected(err)
 }
 
-// unexpected puts an error of package json into cjson's words.
+// unexpected converts an error of package json to cjson's text.
 func (d decoder) unexpected(err error) error {
 	switch {
 	case err == nil:

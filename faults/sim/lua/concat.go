@@ -7,12 +7,12 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// textOfNumber is the name of the function that makes text of numbers that are put
-// together. No script can write it.
+// textOfNumber is the name of the function that converts the operands of a concatenation. No script
+// can contain this name.
 const textOfNumber = "\x00text"
 
-// asText passes on what it is given, but numbers as the text that they are to Lua:
-// gopher-lua's .. would write them with all their digits.
+// asText returns its argument, with a number converted to the text that Lua gives it. The operator
+// .. of gopher-lua would write all digits of the number.
 func asText(l *lua.LState) int {
 	value := l.Get(1)
 	if n, ok := value.(lua.LNumber); ok {
@@ -22,8 +22,8 @@ func asText(l *lua.LState) int {
 	return 1
 }
 
-// textOfNumbers has all that is put together by .. in that part of a tree pass
-// through that function. What a script gives to loadstring is not reached.
+// textOfNumbers wraps the operands of every .. in part of a syntax tree in a call of textOfNumber.
+// Code that a script passes to loadstring is not converted.
 func textOfNumbers(part reflect.Value) {
 	switch part.Kind() {
 	case reflect.Interface, reflect.Pointer:

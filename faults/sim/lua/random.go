@@ -6,18 +6,17 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Random is where a server's random numbers stand: Redis gives scripts
-// generator of its own, the one of lrand48(3), so that each server's are the
-// same every time. The zero value stands at the beginning. It is not safe for
-// concurrent use.
+// Random is the state of a server's random numbers for scripts. As in Redis it is a generator like
+// lrand48(3), so every server draws the same sequence. The zero value is at the start of the
+// sequence. A Random is not safe for concurrent use.
 type Random struct {
-	state uint64 // of 48 bits
+	state uint64 // 48 bits
 	begun bool
 }
 
 func (r *Random) seed(n int32) { *r = Random{state: uint64(uint32(n))<<16 | 0x330e, begun: true} }
 
-// draw returns a number in [0,1).
+// draw returns the next number, from 0 up to but not including 1.
 func (r *Random) draw() float64 {
 	if !r.begun {
 		*r = Random{state: 0x1234abcd330e, begun: true}

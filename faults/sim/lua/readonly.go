@@ -7,16 +7,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// guard locks tables against change, as Redis does with the tables that all
-// scripts share: its globals and libraries. Lua knows no such tables. What a
-// script gets in place of one is an empty table, whose metatable leads reads to
-// what it stands for and writes to an error; and those of the functions that
-// scripts have that could get around a metatable ask here first.
-type guard map[*lua.LTable]*lua.LTable // what each stands for
+// guard makes tables read-only, as Redis does with the tables that all scripts share: the globals
+// and the libraries. Lua has no read-only tables, so a script gets an empty proxy table. Its
+// metatable redirects reads to the real table and makes writes fail. Functions that could bypass a
+// metatable check the guard first.
+type guard map[*lua.LTable]*lua.LTable // the real table by its proxy
 
 const modifies = "Attempt to modify a readonly table"
 
-// lock returns a table that stands for t and can't be changed.
+// lock returns a read-only proxy of t.
 func (g guard) lock(l *lua.LState, t *lua.LTable) *lua.LTable {
 	meta := l.CreateTable(0, 2)
 	meta.RawSetString("__index", t)
@@ -30,8 +29,7 @@ func (g guard) lock(l *lua.LState, t *lua.LTable) *lua.LTable {
 	return locked
 }
 
-// behind returns the table that one stands for, which is itself if it is not
-// locked.
+// behind returns the real table of a proxy, or t itself if t is not a proxy.
 func (g guard) behind(t *lua.LTable) *lua.LTable {
 	if hidden, ok := g[t]; ok {
 		return hidden
@@ -39,8 +37,7 @@ func (g guard) behind(t *lua.LTable) *lua.LTable {
 	return t
 }
 
-// changes returns a function that does to its first argument what f does, if
-// that isn't a locked table.
+// changes returns f with a check: it raises an error if the first argument is read-only.
 func (m *Machine) changes(f lua.LGFunction) lua.LGFunction {
 	return func(l *lua.LState) int {
 		if t, ok := l.Get(1).(*lua.LTable); ok && m.guard[t] != nil {
@@ -50,8 +47,8 @@ func (m *Machine) changes(f lua.LGFunction) lua.LGFunction {
 	}
 }
 
-// start makes a Lua state like that of Redis, and leaves out what no script may
-// have: files, modules, environments, debug.
+// start creates a Lua state like that of Redis, without the libraries that scripts may not use:
+// files, modules, environments, debug.
 func (m *Machine) start() {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: 256, RegistryGrowStep: 4096, RegistryMaxSize: maxValues,
@@ -65,8 +62,8 @@ func (m *Machine) start() {
 	l.SetTop(0)
 	m.globals = l.CreateTable(0, 40)
 	shared := m.guard.lock(l, m.globals)
-	// Where functions made from now on have their globals, and beside those, where
-	// no script's looks, what makes text of numbers.
+	// shared holds the globals of functions created from now on. shared also holds the function
+	// textOfNumber, whose name no script can contain.
 	l.G.Global, l.Env = shared, shared
 	shared.RawSetString(textOfNumber, l.NewFunction(asText))
 
@@ -84,7 +81,7 @@ func (m *Machine) start() {
 		case "string":
 			m.add(library, functions{"format": format, "lower": inBytes('A', 'Z'), "upper": inBytes('a', 'z')})
 			m.converts(library, map[string][]int{"byte": {2, 3}, "find": {3}, "gsub": {4}, "match": {3}, "rep": {2}, "sub": {2, 3}}, 1)
-			library.RawSetString("__index", lua.LNil) // gopher-lua's way from a string to its functions; ours is below
+			library.RawSetString("__index", lua.LNil) // removes gopher-lua's lookup of string methods; this package's own is below
 		case "table":
 			m.converts(library, map[string][]int{"concat": {3, 4}}, 2)
 			m.converts(library, map[string][]int{"remove": {2}})
@@ -106,7 +103,7 @@ func (m *Machine) start() {
 	m.catcher = l.NewFunction(m.caught)
 }
 
-// functions are what a table is to have, by name.
+// functions maps names to the functions of a table.
 type functions map[string]lua.LGFunction
 
 // add puts functions into a table, in the order of their names.
@@ -116,8 +113,8 @@ func (m *Machine) add(t *lua.LTable, all functions) {
 	}
 }
 
-// inOrder returns a copy of a library in the order of its names. gopher-lua
-// fills its libraries in no order, and a script that goes through one sees that.
+// inOrder returns a copy of a library in the order of its names. gopher-lua fills its libraries in
+// an undefined order, which a script that iterates over a library could observe.
 func inOrder(l *lua.LState, library *lua.LTable) *lua.LTable {
 	var names []string
 	library.ForEach(func(name, _ lua.LValue) { names = append(names, name.String()) })

@@ -6,18 +6,18 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// version is the Redis whose behaviour this is.
+// version is the version of Redis whose behavior this package reproduces.
 const (
 	version       = "7.0.15"
 	versionNumber = 7<<16 | 0<<8 | 15
 )
 
-// redis returns the library through which a script speaks with Redis.
+// redis returns the library by which a script communicates with Redis.
 func (m *Machine) redis() *lua.LTable {
 	t := m.lua.CreateTable(0, 24)
 	m.add(t, functions{
 		"acl_check_cmd":      m.aclCheckCommand,
-		"breakpoint":         func(l *lua.LState) int { l.Push(lua.LFalse); return 1 }, // nobody debugs
+		"breakpoint":         func(l *lua.LState) int { l.Push(lua.LFalse); return 1 }, // no debugger is attached
 		"call":               func(l *lua.LState) int { return m.command(l, true) },
 		"debug":              func(*lua.LState) int { return 0 },
 		"error_reply":        m.errorReply,
@@ -42,8 +42,8 @@ func (m *Machine) redis() *lua.LTable {
 	return t
 }
 
-// command is redis.call and redis.pcall, which differ in what becomes of an
-// error.
+// command is redis.call if raises is set, otherwise redis.pcall. redis.call raises an error reply;
+// redis.pcall returns it.
 func (m *Machine) command(l *lua.LState, raises bool) int {
 	value, said := m.execute(l)
 	if said != "" {
@@ -56,7 +56,7 @@ func (m *Machine) command(l *lua.LState, raises bool) int {
 	return 1
 }
 
-// execute executes the command that is on the stack. What it says is an error.
+// execute executes the command on the stack. said is an error, or empty.
 func (m *Machine) execute(l *lua.LState) (value lua.LValue, said string) {
 	words := make([]string, l.GetTop())
 	if len(words) == 0 {
@@ -81,7 +81,7 @@ func (m *Machine) execute(l *lua.LState) (value lua.LValue, said string) {
 	return value, ""
 }
 
-// oneText returns the only argument of a function, if it is text.
+// oneText returns the only argument of a function, and whether it is text.
 func oneText(l *lua.LState) (string, bool) {
 	text, ok := l.Get(1).(lua.LString)
 	return string(text), ok && l.GetTop() == 1
@@ -125,7 +125,7 @@ func (m *Machine) sha1hex(l *lua.LState) int {
 	return 1
 }
 
-// log checks its arguments and writes nothing: there is no log.
+// log is redis.log. log checks its arguments and writes nothing, because there is no log.
 func (m *Machine) log(l *lua.LState) int {
 	if l.GetTop() < 2 {
 		return m.raise(l, "redis.log() requires two arguments or more.")
@@ -152,7 +152,8 @@ func (m *Machine) setRESP(l *lua.LState) int {
 	return m.raise(l, "RESP version must be 2 or 3.")
 }
 
-// setReplication checks its argument. Effects are replicated all the same.
+// setReplication is redis.set_repl. setReplication checks its argument and has no effect: effects
+// are always replicated.
 func (m *Machine) setReplication(l *lua.LState) int {
 	if l.GetTop() != 1 {
 		return m.raise(l, "redis.set_repl() requires two arguments.")
@@ -163,7 +164,7 @@ func (m *Machine) setReplication(l *lua.LState) int {
 	return 0
 }
 
-// aclCheckCommand says that everything is allowed.
+// aclCheckCommand is redis.acl_check_cmd. aclCheckCommand always returns true.
 func (m *Machine) aclCheckCommand(l *lua.LState) int {
 	if l.GetTop() == 0 {
 		return m.raise(l, "Please specify at least one argument for this redis.acl_check_cmd() call")

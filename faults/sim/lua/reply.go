@@ -10,14 +10,14 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// reply is what a script answers, as it is written.
+// reply is a script's reply in RESP, as it is built.
 type reply struct {
 	bytes []byte
-	resp3 bool // the client's
-	bools bool // the script has chosen RESP3, where true and false are no numbers
+	resp3 bool // the client uses RESP3
+	bools bool // the script has set RESP3, in which true and false are not numbers
 }
 
-// add writes a value.
+// add appends a value. Source:
 // https://redis.io/docs/latest/develop/programmability/lua-api/#lua-to-resp3-type-conversion
 func (r *reply) add(value lua.LValue, depth int) {
 	switch v := value.(type) {
@@ -47,8 +47,8 @@ func (r *reply) add(value lua.LValue, depth int) {
 	}
 }
 
-// table writes a table: what it is, its one field says, or it is an array up to
-// the first nil.
+// table appends a table. A field such as err or map determines the table's type. Without such a
+// field the table is an array up to its first nil.
 func (r *reply) table(t *lua.LTable, depth int) {
 	if text, ok := t.RawGetString("err").(lua.LString); ok {
 		r.error(string(text))
@@ -92,7 +92,7 @@ func (r *reply) table(t *lua.LTable, depth int) {
 	}
 }
 
-// entries writes the keys of a table, and its values too if each has two parts.
+// entries appends the keys of a table, and also its values if parts is 2.
 func (r *reply) entries(kind byte, parts int, t *lua.LTable, depth int) {
 	var all []lua.LValue
 	t.ForEach(func(key, value lua.LValue) { all = append(append(all, key), value) })
@@ -118,7 +118,7 @@ func (r *reply) null() {
 	}
 }
 
-// either writes something that is text to who speaks RESP2.
+// either appends a value that is a bulk string in RESP2.
 func (r *reply) either(kind byte, text string) {
 	if r.resp3 {
 		r.line(kind, text)
@@ -146,7 +146,7 @@ func (r *reply) head(kind byte, n int64) {
 	r.bytes = append(strconv.AppendInt(append(r.bytes, kind), n, 10), "\r\n"...)
 }
 
-// line writes something that must be on one line.
+// line appends a value that must be on one line; line breaks become blanks.
 func (r *reply) line(kind byte, text string) {
 	if strings.ContainsAny(text, "\r\n") {
 		text = strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
@@ -154,7 +154,7 @@ func (r *reply) line(kind byte, text string) {
 	r.bytes = append(append(append(r.bytes, kind), text...), "\r\n"...)
 }
 
-// read returns the first value of a reply to the script, and what is behind it.
+// read returns the first value of a reply to the script, and the bytes after it. Source:
 // https://redis.io/docs/latest/develop/programmability/lua-api/#resp3-to-lua-type-conversion
 func (m *Machine) read(b []byte) (lua.LValue, []byte) {
 	kind := b[0]
@@ -177,7 +177,7 @@ func (m *Machine) read(b []byte) (lua.LValue, []byte) {
 	}
 	n, err := strconv.Atoi(line)
 	switch {
-	case err != nil: // not from a server
+	case err != nil: // invalid RESP, which servers do not send
 		return lua.LNil, nil
 	case kind == ':':
 		return lua.LNumber(n), rest
@@ -219,10 +219,10 @@ func (m *Machine) read(b []byte) (lua.LValue, []byte) {
 	return t, rest
 }
 
-// cut returns the first line and what is behind it.
+// cut returns the first line without its line break, and the bytes after it.
 func cut(b []byte) (line string, rest []byte) {
 	end := bytes.Index(b, []byte("\r\n"))
-	if end < 0 { // not from a server
+	if end < 0 { // invalid RESP, which servers do not send
 		return string(b) + " ", nil
 	}
 	return string(b[:end]), b[end+2:]

@@ -1,12 +1,12 @@
-// Package script runs the scripts that EVAL and its like are given, in Lua, and
-// says what Redis 7.0 says: the same types both ways, the same errors in the same
-// words, the same libraries locked against change.
+// Package lua runs the scripts of EVAL and similar commands with the behavior of Redis 7.0. Type
+// conversions, error texts and read-only libraries are the same.
 //
-// A script's text, keys and arguments come in; the reply goes out as bytes of
-// RESP. What the script asks of Redis goes through a function of the caller's, so
-// the package knows neither servers nor connections.
+// A script's text, keys and arguments come in; the reply goes out as bytes of RESP. The caller
+// provides a function that executes the commands of a script, so the package depends on neither
+// servers nor connections. The package is not a general Lua interpreter: scripts have no files,
+// modules, environments or debug library.
 //
-// The contract: https://redis.io/docs/latest/develop/programmability/lua-api/
+// Source of the behavior: https://redis.io/docs/latest/develop/programmability/lua-api/
 package lua
 
 import (
@@ -22,64 +22,62 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// Sum returns what Redis calls a script by: its SHA1 in small hexadecimal
-// letters.
+// Sum returns the SHA-1 by which Redis names a script, in lower-case hexadecimal.
 func Sum(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// Machine runs scripts, one at a time. It keeps a Lua state with its libraries
-// and each text that it compiled, which is what costs; nothing that one script
-// does is left for the next.
+// Machine runs scripts, one at a time. A Machine caches a Lua state with its libraries and the
+// compiled texts, because creating them is expensive. A script leaves nothing for the next script.
 //
-// A machine belongs to one world at a time and is not safe for concurrent use: only one
-// goroutine of a world executes commands, so nobody has to wait for a lock, and
-// worlds that live at the same time have nothing in common. The zero value is
-// ready for use.
+// A Machine belongs to one world at a time and is not safe for concurrent use. A Machine has no
+// lock because only one goroutine of a world executes commands, and because worlds that exist at
+// the same time share no Machine. The zero value is ready for use.
 type Machine struct {
-	lua     *lua.LState // nil until the first script, and after one that failed
+	lua     *lua.LState // nil until the first script, and after a script that failed
 	guard   guard
 	globals *lua.LTable
-	// The metatables of the globals and of strings, as scripts may see them.
+	// metaGlobals and metaStrings are read-only views of the metatables of the globals and of
+	// strings.
 	metaGlobals, metaStrings *lua.LTable
 
-	catcher  *lua.LFunction // puts an error that nobody caught into Redis's form
-	null     *lua.LUserData // what JSON calls null
+	catcher  *lua.LFunction // converts an uncaught error to Redis's form
+	null     *lua.LUserData // stands for JSON's null
 	compiled map[string]*lua.FunctionProto
-	call     *Call // that is being run
-	resp3    bool  // redis.setresp(3)
+	call     *Call // the call in progress; nil if none
+	resp3    bool  // the script has called redis.setresp(3)
 }
 
-// Call is a script to run and what with.
+// Call holds a script and its parameters.
 type Call struct {
 	Text, Sum  string
 	Keys, Args []string
-	// RESP3 says that the client's replies are in RESP3.
+	// RESP3 states that the client uses RESP3.
 	RESP3 bool
-	// Random is where math.random continues. Redis has one for each server.
+	// Random is the generator of math.random. Redis has one per server.
 	Random *Random
-	// Do executes a command that the script calls and returns the reply,
-	// in the version of RESP that it is asked for.
+	// Do executes a command that the script calls, and returns the reply in RESP3 if resp3 is set,
+	// otherwise in RESP2.
 	Do func(words []string, resp3 bool) []byte
 }
 
-// chunk is what Redis calls a script in its errors.
+// chunk is the name of a script in Redis's errors.
 const chunk = "user_script"
 
-// maxCalls is how deep calls may nest: deeper than scripts go and less deep than
-// Lua's 20,000, for gopher-lua takes time that is the square of it to say that they
-// were too many, and the cube of it where each calls the next protected. maxValues is
-// how many values calls may have at hand, more than Lua's 8,000.
+// maxCalls is the maximum depth of nested calls. The limit is deeper than scripts go, but below
+// Lua's 20,000: gopher-lua needs time quadratic in the limit to report an overflow, and cubic if
+// each call is a pcall. maxValues is the maximum number of values on the stack, more than Lua's
+// 8,000.
 const (
 	maxCalls  = 1000
 	maxValues = 1 << 16
 )
 
-// mostCompiled is how many texts a machine keeps.
+// mostCompiled is the maximum number of compiled texts that a Machine caches.
 const mostCompiled = 1000
 
-// Compile checks that a script can be run. The error is Redis's reply.
+// Compile reports whether a script compiles. The error text is Redis's reply.
 func (m *Machine) Compile(text string) error {
 	_, err := m.compile(text)
 	return err
@@ -98,7 +96,7 @@ func (m *Machine) compile(text string) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, cannotCompile(err)
 	}
-	if len(m.compiled)%mostCompiled == 0 { // somebody writes a new one each time
+	if len(m.compiled)%mostCompiled == 0 { // the cache is full: the client sends a new text each time
 		m.compiled = map[string]*lua.FunctionProto{}
 	}
 	m.compiled[text] = proto
@@ -120,8 +118,8 @@ func cannotCompile(err error) error {
 	return fmt.Errorf("ERR Error compiling script (new function): %s", text)
 }
 
-// Run runs a script and returns its reply, which is an error if the script could
-// not be compiled or failed.
+// Run runs a script and returns its reply in RESP. The reply is an error if the script did not
+// compile or failed.
 func (m *Machine) Run(c Call) []byte {
 	out := reply{resp3: c.RESP3}
 	proto, err := m.compile(c.Text)
@@ -138,8 +136,8 @@ func (m *Machine) Run(c Call) []byte {
 	m.globals.RawSetString("ARGV", m.list(c.Args))
 	m.lua.Push(m.lua.NewFunctionFromProto(proto))
 	if err := m.protected(); err != nil {
-		// Whatever the error left behind, calls half done or coroutines, goes
-		// with the state.
+		// Discard the state with everything that the error left, such as unfinished calls and
+		// coroutines.
 		m.lua = nil
 		out.error(m.failure(err))
 		return out.bytes
@@ -150,10 +148,10 @@ func (m *Machine) Run(c Call) []byte {
 	return out.bytes
 }
 
-// protected calls the function on the stack and leaves what it returns there.
+// protected calls the function on the stack and leaves its result there.
 func (m *Machine) protected() (err error) {
 	defer func() {
-		if caught := recover(); caught != nil { // no room was left to say where it happened
+		if caught := recover(); caught != nil { // a stack too full to report the position
 			err = fmt.Errorf("%s: stack overflow", chunk)
 		}
 	}()
@@ -168,14 +166,14 @@ func (m *Machine) list(words []string) *lua.LTable {
 	return t
 }
 
-// caught is the error handler of a script: it makes a table of the error, as
-// redis.call does, and adds where it happened.
+// caught is the error handler of a script. caught converts the error to a table, as redis.call
+// does, and adds the position.
 func (m *Machine) caught(l *lua.LState) int {
 	e, ok := l.Get(1).(*lua.LTable)
 	if !ok {
 		e = m.failed("ERR " + toString(l.Get(1)))
 	}
-	for level := 1; level <= 2; level++ { // who raised it, or who called that
+	for level := 1; level <= 2; level++ { // the function that raised the error, or its caller
 		if source, line := position(l, level); line > 0 {
 			e.RawSetString("source", lua.LString("@"+source))
 			e.RawSetString("line", lua.LNumber(line))
@@ -186,17 +184,17 @@ func (m *Machine) caught(l *lua.LState) int {
 	return 1
 }
 
-// failure puts the error with which a script ended into the words of Redis.
+// failure returns the error of a failed script in Redis's form.
 func (m *Machine) failure(err error) string {
 	e, ok := errors.AsType[*lua.ApiError](err)
 	if !ok {
 		return "ERR " + err.Error()
 	}
 	table, ok := e.Object.(*lua.LTable)
-	if !ok { // the handler itself failed
+	if !ok { // the error handler itself failed
 		return "ERR " + toString(e.Object)
 	}
-	text := "ERR unknown error" // Redis 7.0.15 crashes of an error without a text
+	text := "ERR unknown error" // Redis 7.0.15 crashes on an error without a text
 	if said, ok := table.RawGetString("err").(lua.LString); ok {
 		text = string(said)
 	}
@@ -207,25 +205,24 @@ func (m *Machine) failure(err error) string {
 	return fmt.Sprintf("%s script: %s, on %s:%s.", text, m.call.Sum, toString(source), toString(line))
 }
 
-// failed returns the table that stands for an error.
+// failed returns a table that represents an error.
 func (m *Machine) failed(text string) *lua.LTable { return m.record("err", lua.LString(text)) }
 
-// record returns a table of one field.
+// record returns a table with one field.
 func (m *Machine) record(field string, value lua.LValue) *lua.LTable {
 	t := m.lua.CreateTable(0, 1)
 	t.RawSetString(field, value)
 	return t
 }
 
-// raise ends the script with an error of a library of Redis's, which says
-// nothing about where it happened; that is added by who catches it.
+// raise raises an error of a Redis library. The error has no position; its handler adds it.
 func (m *Machine) raise(l *lua.LState, text string) int {
 	l.Error(m.failed("ERR "+text), 1)
 	return 0
 }
 
-// integer returns a Lua number as Redis takes it: what is behind the point is
-// lost, and what is too large is the least one there is.
+// integer converts a Lua number to an integer as Redis does: it truncates the fraction. For a
+// number out of range or NaN it returns the smallest int64.
 func integer(n lua.LNumber) int64 {
 	if f := float64(n); f >= math.MinInt64 && f < -math.MinInt64 {
 		return int64(f)

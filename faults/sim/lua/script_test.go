@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// run runs a script whose commands are all answered by what answers says of
-// their words, and returns its reply on one line.
+// run runs a script and returns its reply on one line. answers maps the words of a command to its
+// reply.
 func run(m *lua.Machine, random *lua.Random, text string, answers map[string]string, args ...string) string {
 	return resp.Print(m.Run(lua.Call{
 		Text: text, Sum: lua.Sum(text), Args: args, Random: random,
@@ -25,8 +25,8 @@ func run(m *lua.Machine, random *lua.Random, text string, answers map[string]str
 	}), nil)
 }
 
-// What is said here is what package conformance can't ask of a server: the rest
-// is in its tables.
+// TestRepliesOfCommands checks replies that package conformance cannot get from a server; its
+// tables have the rest.
 func TestRepliesOfCommands(t *testing.T) {
 	for _, c := range []struct{ name, answer, script, want string }{
 		{"RESP3 null", "_\r\n", "return redis.call('x') == nil", "(integer) 1"},
@@ -58,7 +58,7 @@ func TestNestsAsDeepAsTheProtocol(t *testing.T) {
 	}
 }
 
-// reach goes through all that a script can reach and reports what it could
+// reach is a script that visits everything that a script can reach and reports what it could
 // change.
 const reach = `
 local changed, seen = {}, {[KEYS] = true, [ARGV] = true}
@@ -96,7 +96,7 @@ func TestNothingCanBeChanged(t *testing.T) {
 	}
 }
 
-// all lists everything that a script finds.
+// all is a script that lists everything that it can reach.
 const all = `
 local list, seen = {}, {}
 local function go(path, t)
@@ -114,8 +114,8 @@ list[#list+1] = tostring(redis.call('get') == false)
 return list
 `
 
-// Whatever a script does, the next one finds what the first one found, in the
-// same order.
+// TestNothingIsLeft checks that every script finds the same state in the same order, whatever the
+// previous script did.
 func TestNothingIsLeft(t *testing.T) {
 	answers := map[string]string{"get": "$-1\r\n"}
 	var fresh lua.Machine
@@ -151,8 +151,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Machines have nothing in common: many run at once. Only the race detector sees
-// more than that this goes well.
+// TestMachinesAreApart checks that machines share nothing, by running many at once. Only the race
+// detector can find more than a crash here.
 func TestMachinesAreApart(t *testing.T) {
 	var ready sync.WaitGroup
 	for i := range 4 {
@@ -171,7 +171,7 @@ func TestMachinesAreApart(t *testing.T) {
 	ready.Wait()
 }
 
-// release is what nearly every lock's script is like.
+// release is the script with which nearly every lock releases.
 const release = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
 
 func BenchmarkRun(b *testing.B) {

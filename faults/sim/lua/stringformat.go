@@ -8,8 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// format is string.format as Lua 5.1 has it: arguments are checked, and text is
-// bytes. gopher-lua gives everything to Go's own.
+// format is string.format of Lua 5.1: it checks its arguments and treats text as bytes. gopher-lua
+// passes everything to Go's fmt.
 func format(l *lua.LState) int {
 	layout := l.CheckString(1)
 	var out strings.Builder
@@ -33,15 +33,15 @@ func format(l *lua.LState) int {
 	return 1
 }
 
-// A directive is what stands behind a percent sign.
+// directive is a conversion specification, the part of a format after a percent sign.
 type directive struct {
 	length           int // in bytes
 	flags            string
-	width, precision int // -1 if there is none
+	width, precision int // -1 if absent
 	verb             byte
 }
 
-// direct reads the directive that text begins with.
+// direct parses the directive at the start of text, and raises an error if it is invalid.
 func direct(l *lua.LState, text string) directive {
 	d := directive{width: -1, precision: -1}
 	for strings.IndexByte("-+ #0", at(text, d.length)) >= 0 {
@@ -74,7 +74,7 @@ func direct(l *lua.LState, text string) directive {
 	return d
 }
 
-// at returns a byte of a text, 0 behind its end.
+// at returns the byte of a text at index i, or 0 after its end.
 func at(text string, i int) byte {
 	if i < len(text) {
 		return text[i]
@@ -82,7 +82,7 @@ func at(text string, i int) byte {
 	return 0
 }
 
-// write returns what the directive makes of an argument.
+// write returns the formatted argument.
 func (d directive) write(l *lua.LState, arg int) string {
 	switch d.verb {
 	case 'c':
@@ -98,9 +98,9 @@ func (d directive) write(l *lua.LState, arg int) string {
 	case 's':
 		text := d.text(l, arg)
 		if d.precision < 0 && len(text) >= 100 {
-			return text // Lua keeps it as it is
+			return text // Lua does not format long strings
 		}
-		text, _, _ = strings.Cut(text, "\x00") // where text ends in C
+		text, _, _ = strings.Cut(text, "\x00") // C strings end at a zero byte
 		if d.precision >= 0 {
 			text = text[:min(len(text), d.precision)]
 		}
@@ -119,7 +119,7 @@ func (d directive) write(l *lua.LState, arg int) string {
 	return fmt.Sprintf(fmt.Sprintf("%%%s*.*%c", d.flags, d.verb), max(0, d.width), precision, n)
 }
 
-// whole writes a whole number; a precision is C's, the least number of digits.
+// whole formats a whole number. As in C, the precision is the minimum number of digits.
 func (d directive) whole(n any, verb byte) string {
 	if d.precision < 0 {
 		return fmt.Sprintf(fmt.Sprintf("%%%s*%c", d.flags, verb), max(0, d.width), n)
@@ -127,7 +127,7 @@ func (d directive) whole(n any, verb byte) string {
 	return fmt.Sprintf(fmt.Sprintf("%%%s*.*%c", d.flags, verb), max(0, d.width), d.precision, n)
 }
 
-// pad widens a text, by bytes.
+// pad widens a text to d.width bytes.
 func (d directive) pad(text string) string {
 	fill := strings.Repeat(" ", max(0, d.width-len(text)))
 	if strings.Contains(d.flags, "-") {
@@ -159,7 +159,7 @@ func (d directive) text(l *lua.LState, arg int) string {
 	return ""
 }
 
-// wants raises the error that an argument is something else.
+// wants raises the error for an argument of the wrong type.
 func wants(l *lua.LState, arg int, what string) {
 	if arg > l.GetTop() {
 		l.RaiseError("bad argument #%d to 'format' (no value)", arg)
@@ -167,7 +167,7 @@ func wants(l *lua.LState, arg int, what string) {
 	l.RaiseError("bad argument #%d to 'format' (%s expected, got %s)", arg, what, l.Get(arg).Type())
 }
 
-// quoted writes a text so that Lua can read it again.
+// quoted returns a text as a Lua string literal.
 func quoted(text string) string {
 	var out strings.Builder
 	out.WriteByte('"')

@@ -1,4 +1,4 @@
-// Package proxytest has protocols' readers read what comes in pieces. It is for tests alone.
+// Package proxytest feeds messages piecewise to the sessions of a protocol. It is for tests only.
 package proxytest
 
 import (
@@ -9,9 +9,10 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// Converse reads all of up as requests and then all of down as answers, so many bytes more each time, and returns what was read, a message a
-// line. It fails the test if a reader takes what isn't there. says tells of a message as it is to be compared, and nothing
-// of one that isn't; nil tells all.
+// Converse parses all of up as requests and then all of down as answers, step more bytes at a time,
+// and returns the messages, one per line. It fails the test if a session consumes bytes that aren't
+// there. says returns the text of a message for the comparison, empty to omit the message; a nil
+// says prints every message.
 func Converse(t testing.TB, protocol proxy.Protocol, up, down []byte, step int, says func(message any) string) string {
 	if says == nil {
 		says = func(message any) string { return fmt.Sprintf("%+v", message) }
@@ -46,7 +47,7 @@ func Converse(t testing.TB, protocol proxy.Protocol, up, down []byte, step int, 
 	return said.String()
 }
 
-// PartsText is what is said in parts, with their values.
+// PartsText returns the texts of parts, with their values.
 func PartsText(parts []proxy.Part) string {
 	var list []string
 	for _, p := range parts {
