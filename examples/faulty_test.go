@@ -174,7 +174,7 @@ func checkInVirtualTime(t *testing.T, program string, read table) {
 	type key struct{ lock, scenario string }
 	played, failed := map[key]reports.Cell{}, map[string]bool{}
 	// One after the other in the same processes: these locks keep nothing in variables.
-	cells := play(t, program, "--isolate=false", "--cell-timeout", "5m", "--strategy", "faulty-*", "--scenario", "*,specimens/scripts/")
+	cells := play(t, program, "--isolate=false", "--cell-timeout", "5m", "--strategy", "faulty-*", "--scenario", "*,corpus/scripts/")
 	for _, cell := range cells {
 		played[key{cell.Strategy, cell.Scenario}] = cell
 		failed[cell.Strategy] = failed[cell.Strategy] || cell.Verdict == reports.Error

@@ -460,7 +460,7 @@ func TestStartFails(t *testing.T) {
 	o := options(2)
 	o.Start = func() *exec.Cmd { return exec.Command("/nonexistent/worker") }
 	err := workerpool.Run(t.Context(), o, slices.Values(make([]job, 9)), func(job, workerpool.Result[reply]) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "pool: start a worker") {
+	if err == nil || !strings.Contains(err.Error(), "workerpool: start a worker") {
 		t.Errorf("error %v, want it to say that a worker could not be started", err)
 	}
 }

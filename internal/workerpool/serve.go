@@ -53,7 +53,7 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 		end(2)
 	})
 	if err := writeLine(out, answer{Ready: true}); err != nil {
-		return fmt.Errorf("pool: serve: %w", err)
+		return fmt.Errorf("workerpool: serve: %w", err)
 	}
 
 	requests := make(chan request)
@@ -77,7 +77,7 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 				err = json.Unmarshal(line, &q)
 			}
 			if err != nil {
-				broken = fmt.Errorf("pool: serve: read a job: %w", err)
+				broken = fmt.Errorf("workerpool: serve: read a job: %w", err)
 				return
 			}
 			busy <- struct{}{}
@@ -87,12 +87,12 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 	for q := range requests {
 		var job J
 		if err := json.Unmarshal(q.Job, &job); err != nil {
-			return fmt.Errorf("pool: serve: read a job: %w", err)
+			return fmt.Errorf("workerpool: serve: read a job: %w", err)
 		}
 		result, retire := handle(job)
 		text, err := json.Marshal(result)
 		if err != nil {
-			return fmt.Errorf("pool: serve: write an answer: %w", err)
+			return fmt.Errorf("workerpool: serve: write an answer: %w", err)
 		}
 		<-busy
 		if writeLine(out, answer{Seq: q.Seq, Result: text, Retire: retire}) != nil {

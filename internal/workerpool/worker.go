@@ -63,7 +63,7 @@ func start(cmd *exec.Cmd) (*worker, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pool: start a worker: %w", err)
+		return nil, fmt.Errorf("workerpool: start a worker: %w", err)
 	}
 	go func() {
 		// Processes that a job started and did not end are ended with the worker.
@@ -88,7 +88,7 @@ func (w *worker) do(ctx context.Context, options Options, job, value any) (retir
 	w.seq++
 	text, err := json.Marshal(job)
 	if err != nil {
-		return false, fmt.Errorf("pool: encode a job: %w", err)
+		return false, fmt.Errorf("workerpool: encode a job: %w", err)
 	}
 	// A worker that does not read must not block its parent. The goroutine ends when the worker
 	// does; its error shows as a missing answer.

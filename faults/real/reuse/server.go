@@ -106,7 +106,7 @@ func (s *server) renew(ctx context.Context) error {
 		s.new, err = s.inspect(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("lending: starting %s anew: %w", s.name, err)
+		return fmt.Errorf("reuse: starting %s anew: %w", s.name, err)
 	}
 	s.broken = false
 	return nil

@@ -23,10 +23,10 @@ import (
 // use.
 func Witness(h checker.History, w checker.Witness) error {
 	if len(w.Events) < 2 || !slices.IsSorted(w.Events) || len(slices.Compact(slices.Clone(w.Events))) < len(w.Events) {
-		return fmt.Errorf("recheck: %s: events %v are not two or more in ascending order", w.Anomaly, w.Events)
+		return fmt.Errorf("oracle: %s: events %v are not two or more in ascending order", w.Anomaly, w.Events)
 	}
 	if w.Events[0] < 0 || w.Events[len(w.Events)-1] >= len(h.Events) {
-		return fmt.Errorf("recheck: %s: events %v are not in a history of %d", w.Anomaly, w.Events, len(h.Events))
+		return fmt.Errorf("oracle: %s: events %v are not in a history of %d", w.Anomaly, w.Events, len(h.Events))
 	}
 	prove, ok := map[checker.Anomaly]func(run, []int) error{
 		checker.Overlap:        overlap,
@@ -44,11 +44,11 @@ func Witness(h checker.History, w checker.Witness) error {
 		checker.Unavailable:    unavailable,
 	}[w.Anomaly]
 	if !ok {
-		return fmt.Errorf("recheck: %q is no anomaly", w.Anomaly)
+		return fmt.Errorf("oracle: %q is no anomaly", w.Anomaly)
 	}
 	r, events := relevant(h, w.Events)
 	if err := prove(r, events); err != nil {
-		return fmt.Errorf("recheck: %s %v: %w", w.Anomaly, w.Events, err)
+		return fmt.Errorf("oracle: %s %v: %w", w.Anomaly, w.Events, err)
 	}
 	return nil
 }

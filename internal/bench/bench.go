@@ -108,7 +108,7 @@ func (o Options) Server(ctx context.Context) (string, error) {
 		seen[s.RunsOn()] = true
 		service, err := worlds.Programs{Services: o.Services}.ServiceOf(s)
 		if err != nil {
-			return "", fmt.Errorf("cost: %w", err)
+			return "", fmt.Errorf("bench: %w", err)
 		}
 		if service != nil {
 			if err := service.Check(ctx); err != nil {
@@ -162,7 +162,7 @@ func Measure(ctx context.Context, o Options) ([]Cost, error) {
 			return list, ctx.Err()
 		}
 		if err != nil {
-			return list, fmt.Errorf("cost: measuring %s: %w", s.Name, err)
+			return list, fmt.Errorf("bench: measuring %s: %w", s.Name, err)
 		}
 	}
 	return list, nil

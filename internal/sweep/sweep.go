@@ -137,7 +137,7 @@ func (m *Map) ask(ctx context.Context, points []Point, ask Ask) error {
 		return err
 	}
 	if len(answers) != len(points) {
-		return fmt.Errorf("mapping: %d answers to %d points", len(answers), len(points))
+		return fmt.Errorf("sweep: %d answers to %d points", len(answers), len(points))
 	}
 	for i, at := range points {
 		m.Answers[at] = answers[i]

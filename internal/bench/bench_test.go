@@ -163,7 +163,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("a lock that can't be acquired: %v", err)
 	}
 	_, err = measure(t, t.Context(), bench.Options{Strategies: bad(func() error { panic("out of luck") }, fine)})
-	if err == nil || err.Error() != "cost: measuring bad: on a free lock on healthy servers: panicked: out of luck" {
+	if err == nil || err.Error() != "bench: measuring bad: on a free lock on healthy servers: panicked: out of luck" {
 		t.Errorf("a lock that panics: %v", err)
 	}
 	_, err = measure(t, t.Context(), bench.Options{Strategies: []strategies.Strategy{{Name: "unmade", New: func(strategies.Env) (strategies.Lock, error) {
@@ -177,7 +177,7 @@ func TestFailures(t *testing.T) {
 		t.Error("there is no such server")
 	}
 	there := []strategies.Strategy{{Name: "there", Service: "nowhere"}}
-	if _, err := (bench.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "cost: there runs on nowhere, which this program doesn't know" {
+	if _, err := (bench.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "bench: there runs on nowhere, which this program doesn't know" {
 		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func (l *Pool) Lend() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.spoiled != nil {
-		return nil, fmt.Errorf("lending: no server can be lent any more: %w", l.spoiled)
+		return nil, fmt.Errorf("reuse: no server can be lent any more: %w", l.spoiled)
 	}
 	l.host.NewPage()
 	loan := &loan{lender: l}
@@ -123,7 +123,7 @@ func (l *loan) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
-		return nil, errors.New("lending: the loan is over")
+		return nil, errors.New("reuse: the loan is over")
 	}
 	l.lent = append(l.lent, s)
 	return s.ManagedServer, nil
@@ -147,7 +147,7 @@ func (l *loan) Close() error {
 // server returns a server in its initial state.
 func (l *Pool) server(ctx context.Context, spec real.ServerSpec) (*server, error) {
 	if spec.Password != l.password {
-		return nil, fmt.Errorf("lending: %s has another password than it is asked for", spec.Name)
+		return nil, fmt.Errorf("reuse: %s has another password than it is asked for", spec.Name)
 	}
 	l.mu.Lock()
 	s, noClock := l.servers[spec.Name], l.noClock
