@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// What a lock is asked, to find out whether it works and of which kind it is. They are
-// scripts like all others.
+// Scripts that test whether a lock works and determine its kind. They use the language of all
+// scripts.
 const (
 	worksScript = `
 clients A
@@ -50,8 +50,8 @@ expect none
 `
 )
 
-// kind adds the tags to the test's strategy that show by themselves: it is played a
-// little. The error says how a lock fails that nothing is done to.
+// kind adds the tags that a few short runs show to the test's strategy. The error describes the
+// failure of a lock without any fault.
 func (test *test) kind(t *testing.T) error {
 	s := &test.cell.Strategy
 	s.Tags = slices.Clone(s.Tags)
@@ -67,7 +67,7 @@ func (test *test) kind(t *testing.T) error {
 	test.lease = leaseOf(h)
 	for _, e := range returns(h) {
 		switch {
-		case e.Op == checker.Extend: // which it may not be able to
+		case e.Op == checker.Extend: // the lock may not support it
 			tag(strategies.TagExtending, e.Result != checker.Fail)
 		case e.Result != checker.OK:
 			return fmt.Errorf("with one client and nothing done to it, its %s returned %q", e.Op, e.Error)
@@ -78,7 +78,7 @@ func (test *test) kind(t *testing.T) error {
 	if h, err = test.ask(t, "renews", renewsScript); err != nil {
 		return err
 	}
-	// Whoever keeps it while its holder lives, and not afterwards, renews it.
+	// A lock renews if the key exists while its holder lives, and not afterwards.
 	if list := returns(h); len(list) >= 2 {
 		tag(strategies.TagRenewing, list[len(list)-2].Result == checker.Fail && list[len(list)-1].Result == checker.OK)
 	}
@@ -96,7 +96,7 @@ func (test *test) kind(t *testing.T) error {
 	return nil
 }
 
-// ask plays a small script and returns its history.
+// ask runs a small script and returns its history.
 func (test *test) ask(t *testing.T, name, text string) (h checker.History, err error) {
 	script, err := scenarios.Parse(name+".txt", []byte(text))
 	if err != nil {
@@ -112,7 +112,7 @@ func (test *test) ask(t *testing.T, name, text string) (h checker.History, err e
 	return h, nil
 }
 
-// returns returns how each operation came back.
+// returns returns the return events of a history.
 func returns(h checker.History) (list []checker.Event) {
 	for _, e := range h.Events {
 		if e.Kind == checker.Return {
@@ -122,8 +122,8 @@ func returns(h checker.History) (list []checker.Event) {
 	return list
 }
 
-// overstay returns by how much B came back too late from an acquire whose context was
-// done after a tenth of the lease; 0 if that is no more than an attempt takes.
+// overstay returns the delay of B's acquire after the end of its context, which ends after a tenth
+// of the lease. A delay of up to a third of the lease, which an attempt may take, counts as 0.
 func overstay(h checker.History) time.Duration {
 	var called time.Duration
 	for _, e := range h.Events {
@@ -140,8 +140,8 @@ func overstay(h checker.History) time.Duration {
 	return 0
 }
 
-// leaseOf returns how long the lock's key is there at first, if that is clearly not the
-// lease that the lock was given; else 0.
+// leaseOf returns the initial lease of the lock's key if it clearly differs from the lease that the
+// lock was given, and 0 otherwise.
 func leaseOf(h checker.History) time.Duration {
 	for _, e := range h.Events {
 		if e.Kind == checker.State && e.Owner != "" && e.Expires > 0 {

@@ -15,11 +15,11 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// filesDir is where the files of tests are, below the test's directory.
+// filesDir is the directory of the tests' files, below the test's directory.
 var filesDir = filepath.Join("testdata", "lockfault")
 
-// writeHere writes a file of tests, and makes missing directories. Symbolic links below the test's
-// directory are not followed.
+// writeHere writes a file and creates missing directories. writeHere does not follow symbolic links
+// below the test's directory.
 func writeHere(file string, text []byte) error {
 	here, err := below.Open(".")
 	if err != nil {
@@ -35,14 +35,14 @@ func writeHere(file string, text []byte) error {
 	})
 }
 
-// A expectFile is the file that says what the lock may show at most, where the test itself
-// says nothing: docs/expectations.md describes it.
+// expectFile is the file that lists the accepted anomalies for scenarios without an option in the
+// test. docs/expectations.md describes its format.
 type expectFile struct {
 	file string
-	said *scenarios.Expectations // nil if there is no such file
+	said *scenarios.Expectations // nil if the file does not exist
 }
 
-// readRatchet reads the test's file, if there is one.
+// readRatchet reads the test's file, if the file exists.
 func readRatchet(t *testing.T, name string, o *options) (*expectFile, error) {
 	r := &expectFile{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
 	source, err := input.Read(r.file, input.Text)
@@ -62,8 +62,8 @@ func readRatchet(t *testing.T, name string, o *options) (*expectFile, error) {
 	return r, r.said.Check([]string{name}, own)
 }
 
-// accept makes what was played, and isn't promised in the test, the most that the lock
-// may show. What came to no verdict stays as it was.
+// accept saves the anomalies of this run as the accepted anomalies, for scenarios without an option
+// in the test. Entries for scenarios without a verdict stay unchanged.
 func (r *expectFile) accept(t *testing.T, test *test) error {
 	t.Helper()
 	said := r.said

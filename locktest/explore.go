@@ -21,37 +21,35 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Fault is a kind of fault that a [Search] may have happen: "advance" (time goes on to
-// the end of a lease), "crash", "pause", "lose-reply", "failover" and more, which
-// docs/explore.md lists.
+// Fault is a kind of fault in a [Search]. The kinds are "advance" (time passes to the end of a
+// lease), "crash", "pause", "lose-reply", "failover" and more, which docs/explore.md lists.
 type Fault = explore.Fault
 
-// A Search says how far [Explore] looks.
+// Search sets the bound of [Explore].
 type Search struct {
-	// Clients take part, and each tries so many Rounds to get the lock, writes and
-	// releases it; 0 is 2 clients and 1 round.
+	// Clients is the number of clients; 0 means 2. Rounds is the number of rounds of each client; 0
+	// means 1. In a round a client tries to acquire the lock, writes and releases.
 	Clients, Rounds int
-	// Faults is how often each kind may happen; others don't.
+	// Faults is the maximum number of faults of each kind; other kinds do not occur.
 	Faults map[Fault]int
-	// Extend lets a holder prolong its lease once, and Reenter lets it try to get the lock
-	// that it has.
+	// Extend lets a holder extend its lease once. Reenter lets a holder try to acquire the lock
+	// again.
 	Extend, Reenter bool
-	// Retries is how often the clients' library repeats a command that got no answer.
+	// Retries is the number of retries of a command without a reply, by the clients' library.
 	Retries int
-	// Accepts are the anomalies that the lock may show.
+	// Accepts lists the anomalies that the lock may show.
 	Accepts []string
-	// Exhaust has the test fail unless everything within the bound was seen.
+	// Exhaust makes the test fail if the search did not reach every state within the bound.
 	Exhaust bool
 }
 
-// Explore searches all orders in which the requests of some clients can reach their
-// servers, with the faults that the search may have happen, for the shortest that
-// violates something which isn't accepted: see lockfault explore. What is found is
-// played again in a process of its own, and kept as a script below testdata/lockfault in
-// a directory of the test's name. The next time such scripts are played first, and a
-// search is only begun when none of them shows anything any more.
+// Explore searches for the shortest schedule with an anomaly that is not accepted, as lockfault
+// explore does. Explore covers all orders in which the clients' requests can reach the servers,
+// with the faults of the search. Explore runs each finding again in a separate process, and saves
+// the finding as a script in a directory with the test's name below testdata/lockfault. The next
+// call runs the saved scripts first, and searches only if none of them shows an anomaly.
 //
-// A test calls it once, since the process of its own is told by the test's name.
+// A test calls Explore once, since the separate process is identified by the test's name.
 func Explore(t *testing.T, s Subject, search Search) {
 	t.Helper()
 	test, err := prepare(t, s, nil)
@@ -59,7 +57,7 @@ func Explore(t *testing.T, s Subject, search Search) {
 		t.Fatalf("locktest: %v", err)
 	}
 	if test == nil {
-		return // this process has played for another one
+		return // this process was started for another process and has finished
 	}
 	accepted, err := anomaliesOf(search.Accepts)
 	if err != nil {
@@ -85,7 +83,7 @@ func Explore(t *testing.T, s Subject, search Search) {
 	}
 }
 
-// search plays what former searches have kept and, if that shows nothing, searches.
+// search runs the scripts of earlier findings and, if none of them fails, searches.
 func (test *test) search(t *testing.T, bound explore.Bound, kept []*scenarios.Script, accepted []checker.Anomaly, exhaust bool) {
 	t.Helper()
 	player := &player{t: t, name: test.name, cell: test.cell}
@@ -110,7 +108,7 @@ func (test *test) search(t *testing.T, bound explore.Bound, kept []*scenarios.Sc
 	}
 	for _, f := range result.Failures {
 		t.Errorf("a schedule came to nothing: %s\n\n%s", explain(f.Err), f.Script)
-		break // the first says it
+		break // the first failure is enough
 	}
 	said := fmt.Sprintf("%d states, %d of them ends; %d moves, %d runs; exhausted: %s", result.States, result.Ends, result.Moves, result.Runs, exhausted(result))
 	if exhaust && !result.Exhausted {
@@ -130,7 +128,7 @@ func exhausted(r explore.Result) string {
 	return "no, a schedule came to nothing"
 }
 
-// bound returns the search as package explore takes it.
+// bound converts the search to the type of package explore.
 func (s Search) bound(cell harness.Cell) (explore.Bound, error) {
 	b := explore.Bound{
 		Clients: s.Clients, Rounds: s.Rounds, Nodes: max(1, cell.Strategy.Nodes), Replicas: s.Faults[explore.Failover],
@@ -167,10 +165,10 @@ func (s Search) bound(cell harness.Cell) (explore.Bound, error) {
 	return b, b.Check()
 }
 
-// dir is where the scripts of a test's findings are.
+// dir returns the directory of the scripts of a test's findings.
 func (test *test) dir() string { return filepath.Join(filesDir, fileOf(test.name)) }
 
-// found tells a finding and keeps its script.
+// found reports a finding and saves its script.
 func (test *test) found(t *testing.T, f explore.Finding) {
 	t.Helper()
 	file := filepath.Join(test.dir(), string(f.Anomaly)+".txt")
@@ -181,7 +179,7 @@ func (test *test) found(t *testing.T, f explore.Finding) {
 	t.Errorf("%s, after %d moves and %d requests; %s:\n\n%s\nagain: %s=1 %s\n", f.Anomaly, f.Moves, f.Requests, kept, f.Script, envStory, goTest(test.name))
 }
 
-// savedFindings reads the scripts of former findings.
+// savedFindings reads the scripts of earlier findings.
 func (test *test) savedFindings() (list []*scenarios.Script, err error) {
 	files, err := filepath.Glob(filepath.Join(test.dir(), "*.txt"))
 	if err != nil {
@@ -200,7 +198,7 @@ func (test *test) savedFindings() (list []*scenarios.Script, err error) {
 	return list, nil
 }
 
-// playAccepting plays a cell and says what came of it, where some anomalies are no news.
+// playAccepting runs a cell with a list of accepted anomalies and returns its result.
 func playAccepting(t *testing.T, cell harness.Cell, accepted []checker.Anomaly) (reports.Cell, harness.Outcome) {
 	o := harness.Play(t, cell)
 	told := cellresult.Cell(harness.Sim, cell, o)
@@ -209,7 +207,7 @@ func playAccepting(t *testing.T, cell harness.Cell, accepted []checker.Anomaly) 
 	return told, o
 }
 
-// playKept plays the script of a former finding.
+// playKept runs the script of an earlier finding.
 func (test *test) playKept(t *testing.T, script *scenarios.Script, accepted []checker.Anomaly) {
 	t.Helper()
 	cell := test.cell
@@ -230,10 +228,10 @@ func (test *test) playKept(t *testing.T, script *scenarios.Script, accepted []ch
 	}
 }
 
-// A player plays scripts in this process, and again in others.
+// player runs scripts in this process and in separate processes.
 type player struct {
 	t    *testing.T
-	name string // of the test that a process of its own is told
+	name string // of the test, which a separate process must run
 	cell harness.Cell
 }
 
@@ -264,7 +262,7 @@ func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Ou
 	return looks, err
 }
 
-// playTrial plays one script.
+// playTrial runs one script.
 func (p *player) playTrial(trial explore.Trial) explore.Outcome {
 	cell := p.cell
 	var err error
@@ -274,8 +272,7 @@ func (p *player) playTrial(trial explore.Trial) explore.Outcome {
 	return explore.Play(p.t, cell, trial)
 }
 
-// PlayAlone implements [explore.Player]: this program is started again, and comes to the same
-// test.
+// PlayAlone implements [explore.Player]: it starts this program again, which runs the same test.
 func (p *player) PlayAlone(ctx context.Context, trial explore.Trial) (explore.Outcome, error) {
 	elsewhere, err := playElsewhere(ctx, p.name, request{
 		Scripts: []source{{"found", trial.Script}}, Tags: p.cell.Strategy.Tags, Trial: &trial,

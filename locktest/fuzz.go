@@ -12,13 +12,13 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Fuzz lets package testing draw scripts with faults of every kind, and fails where the
-// lock shows an anomaly that isn't accepted, or comes to no verdict. The bytes of an
-// input decide one thing after the other, so that a small change of theirs is a small
-// change of the script; its number is the seed.
+// Fuzz lets package testing generate scripts with faults of every kind. Fuzz fails if the lock
+// shows an anomaly that is not accepted, or if there is no verdict. The bytes of an input determine
+// one choice after the other, so a small change of the bytes is a small change of the script; the
+// input's number is the seed.
 //
-// Few locks survive everything: a lease that runs out while its holder is stopped is an
-// overlap. So most tests accept some.
+// Few locks survive every fault: when a lease expires while its holder is paused, there is an
+// overlap. Therefore most tests accept some anomalies.
 func Fuzz(f *testing.F, s Subject, accepts ...string) {
 	f.Helper()
 	accepted, err := anomaliesOf(accepts)
@@ -32,7 +32,7 @@ func Fuzz(f *testing.F, s Subject, accepts ...string) {
 	var test *fuzzed
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		once.Do(func() {
-			// What kind of lock it is takes a T to find out.
+			// Finding out the kind of the lock requires a T.
 			if made, err := prepare(t, s, nil); err != nil {
 				t.Fatalf("locktest: %v", err)
 			} else if made != nil {
@@ -46,7 +46,7 @@ func Fuzz(f *testing.F, s Subject, accepts ...string) {
 	})
 }
 
-// A fuzzed is a test whose scripts are drawn.
+// fuzzed is a test with generated scripts.
 type fuzzed struct {
 	*test
 	accepted []checker.Anomaly

@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// hints say what may be the cause, where it is likely that the lock is right and the
-// test doesn't say enough of it.
+// hints returns possible causes in the test itself: facts about the lock that the test probably
+// does not declare.
 func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.History) string {
 	var b strings.Builder
 	hint := func(format string, args ...any) { fmt.Fprintf(&b, "\n"+format, args...) }
@@ -37,8 +37,8 @@ func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.H
 	return b.String()
 }
 
-// unknown returns an error of whose outcome nobody knows, and that doesn't come from a
-// connection or a context; empty if there is none.
+// unknown returns an operation's error with an unknown outcome that is not a connection or context
+// error, or an empty string.
 func unknown(h checker.History) string {
 	for _, e := range h.Events {
 		if e.Kind != checker.Return || e.Result != checker.Unknown {

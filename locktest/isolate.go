@@ -21,42 +21,42 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// envTrial names a file in which a process of this program is asked to play scripts with
-// the subject of a test, and nothing else: what the lock's package keeps in its variables
-// is as it was when the program began. What came of it is in a directory beside it.
+// envTrial names a file with a [request]. A process of this program with this variable runs the
+// request's scripts with the subject of a test, and nothing else: the package variables of the lock
+// have their initial values. The results are in a directory next to the file.
 const envTrial = "LOCKFAULT_TRIAL"
 
-// A request is in that file.
+// request is the content of that file.
 type request struct {
-	// Scripts are played one after the other.
+	// Scripts run one after the other.
 	Scripts []source
-	// Tags are those of the strategy, as far as they are known.
+	// Tags are the known tags of the strategy.
 	Tags []string
-	// Trial asks for how the only script ended, as a search wants to know it.
+	// Trial requests the outcome of the only script in the form that a search needs.
 	Trial *explore.Trial `json:",omitempty"`
 }
 
-// A source is a script's name and text.
+// source holds a script's name and text.
 type source struct{ Name, Text string }
 
-// An answer is what came of one script; its history, if it has one, is in a file of its own.
+// answer holds the result of one script. The history, if any, is in a separate file.
 type answer struct {
-	Cell reports.Cell
+	Cell    reports.Cell
 	Outcome *explore.Outcome `json:",omitempty"`
 }
 
-// A resultDir is where answers lie: a file for each script, by its number.
+// resultDir is a directory with one answer file per script; the file's name is the script's number.
 type resultDir string
 
 func (dir resultDir) file(i int) string { return filepath.Join(string(dir), fmt.Sprint(i, ".json")) }
 
-// historyFile is the name of a script's history in such a directory.
+// historyFile returns the name of a script's history file in such a directory.
 func historyFile(i int) string { return fmt.Sprint(i, ".jsonl") }
 
-// trialPrefix is how the names of directories begin in which such files are.
+// trialPrefix is the prefix of the names of these directories.
 const trialPrefix = "lockfault-trial-"
 
-// serve plays what another process asks for, as long as that is there.
+// serve runs the scripts of another process's request, and ends when that process ends.
 func serve(t *testing.T, cell harness.Cell, file string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -104,7 +104,8 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 	return nil
 }
 
-// script parses the source: as the library's own, if it is that.
+// script parses the source. If the text is empty, the script is the library's script with that
+// name.
 func (s source) script() (*scenarios.Script, error) {
 	if s.Text == "" {
 		return scenarios.Lookup(s.Name)
@@ -114,31 +115,31 @@ func (s source) script() (*scenarios.Script, error) {
 
 // sourceOf returns a script's source.
 func sourceOf(s *scenarios.Script) source {
-	if s.Key() == s.Name { // of the library
+	if s.Key() == s.Name { // a script of the library
 		return source{Name: s.Name}
 	}
 	return source{s.Name, string(s.Format())}
 }
 
-// A trial is what a process of its own has played.
+// trial holds the results of a separate process.
 type trial struct {
 	dir     resultDir
-	failure string // how the process ended, if not well
+	failure string // error and output of the process; empty if the process succeeded
 	remove  func()
 }
 
-// playElsewhere has a process of its own play scripts. Whoever gets the trial removes it.
+// playElsewhere runs scripts in a separate process. The caller must call remove of the trial.
 func playElsewhere(ctx context.Context, test string, r request) (*trial, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this test's program, to start it again: %w", err)
 	}
-	tempdir.Sweep("", trialPrefix) // what was left by those that were killed
+	tempdir.Sweep("", trialPrefix) // removes the directories of killed processes
 	temp, err := tempdir.Make("", trialPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
 	}
-	remove := func() { _ = temp.Remove() } // or the next one does
+	remove := func() { _ = temp.Remove() } // if Remove fails, the next Sweep removes the directory
 	file := filepath.Join(temp.Path(), "trial.json")
 	text, err := json.Marshal(r)
 	if err == nil {
@@ -150,7 +151,7 @@ func playElsewhere(ctx context.Context, test string, r request) (*trial, error) 
 	}
 	cmd := exec.CommandContext(ctx, executable, "-test.run="+pattern(test), "-test.count=1")
 	cmd.Env = append(os.Environ(), envTrial+"="+file)
-	// Its end tells the process that this one has gone.
+	// The end of standard input tells the process that this process has ended.
 	if _, err := cmd.StdinPipe(); err != nil {
 		remove()
 		return nil, err
@@ -163,7 +164,7 @@ func playElsewhere(ctx context.Context, test string, r request) (*trial, error) 
 	return t, ctx.Err()
 }
 
-// answer returns what came of a script, by its number.
+// answer returns the result of a script, by the script's number.
 func (t *trial) answer(i int) (a answer, h checker.History, err error) {
 	text, err := input.Read(t.dir.file(i), input.Document)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package locktest tests a distributed lock on Redis with go test: it plays the
-// scenarios of lockfault's library against it, in virtual time and in the test's own
-// process. No server is needed, and a scenario takes milliseconds.
+// Package locktest tests a distributed lock on Redis with go test. The package runs the scenarios
+// of lockfault's library against the lock, in virtual time and in the test's own process. No server
+// is needed, and a scenario takes milliseconds.
 //
 //	func TestMyLock(t *testing.T) {
 //		locktest.Run(t, locktest.Subject{
@@ -11,48 +11,48 @@
 //			locktest.Accepts("gc-pause-holding", "overlap"))
 //	}
 //
-// The lock is ordinary Go on an ordinary go-redis client, and knows nothing of all
-// this. [Run] plays scenarios, [Explore] searches for schedules that nobody has
-// thought of, [Fuzz] lets package testing draw them, and [Real] plays on real servers. docs/locktest.md is the manual.
+// The lock is ordinary Go on an ordinary go-redis client and needs no changes for the test. [Run]
+// runs scenarios, [Explore] searches for schedules that break the lock, [Fuzz] lets package testing
+// generate scripts, and [Real] runs scenarios on real servers. docs/locktest.md is the manual.
 //
 // # Settings
 //
-// Settings are environment variables, since go test ./... gives its flags to all
-// packages and most have never heard of these. [Flags] makes flags of them.
+// Settings are environment variables, since go test ./... passes its flags to all packages, and
+// most packages do not define these flags. [Flags] defines a flag for each setting.
 //
 //	LOCKFAULT_OUT=DIR      write the report of each Run below that directory
-//	LOCKFAULT_ACCEPT=1     write what the lock shows now as what it may show from now on
-//	LOCKFAULT_STORY=1      tell the whole story of a scenario that fails; of each, with -v
-//	LOCKFAULT_ISOLATE=1    play each scenario in a process of its own, too, and compare
-//	LOCKFAULT_SEED=N       seed of everything that is random; default 1
-//	LOCKFAULT_TIMEOUT=60s  real time that one scenario may take
-//	LOCKFAULT_REAL=process the world in which Real plays; LOCKFAULT_PROGRAM=FILE names lockfault
-//	LOCKFAULT_FOR=10s      real time that one search may take; default 10s, 2s with -short
+//	LOCKFAULT_ACCEPT=1     save the current anomalies as the accepted anomalies
+//	LOCKFAULT_STORY=1      print the whole story of a failed scenario; of each scenario with -v
+//	LOCKFAULT_ISOLATE=1    run each scenario in its own process, then all in one; compare
+//	LOCKFAULT_SEED=N       seed of all randomness; default 1
+//	LOCKFAULT_TIMEOUT=60s  limit of the real time of one scenario
+//	LOCKFAULT_REAL=process the world of Real; LOCKFAULT_PROGRAM=FILE is the lockfault program
+//	LOCKFAULT_FOR=10s      limit of the real time of one search; default 10s, 2s with -short
 package locktest
 
 import "github.com/lockfault/lockfault/strategies"
 
-// What a lock is made of, and with: see package strategies, whose these are.
+// Types from which a lock is built. Package strategies defines them.
 type (
-	// Env is what a lock is made of: Nodes, ordinary go-redis clients; Key, its name;
-	// TTL, its lease; and more.
+	// Env holds the inputs of a lock: Nodes, which are ordinary go-redis clients; Key, the lock's
+	// name; TTL, the lease; and more.
 	Env = strategies.Env
-	// Lock is one client's handle on the lock. Further abilities are found by the
-	// methods that it has: TryAcquire, Extend, Token, ValidUntil, Lost, Close.
+	// Lock is one client's handle on the lock. Optional abilities are found by the methods
+	// TryAcquire, Extend, Token, ValidUntil, Lost and Close.
 	Lock = strategies.Lock
-	// Change is what a Subject's Owner reads.
+	// Change is the argument of a Subject's Owner.
 	Change = strategies.Change
 )
 
-// What a lock's methods return where they know what came of it. Any other error says
-// that the outcome isn't known.
+// Errors that a lock's methods return if the outcome is known. Any other error means that the
+// outcome is unknown.
 var (
 	ErrNotAcquired = strategies.ErrNotAcquired
 	ErrNotHeld     = strategies.ErrNotHeld
 )
 
-// What kind of lock a [Subject] is, where that doesn't show by itself. docs/adding-a-strategy.md
-// says what each tag means.
+// Tags of a [Subject], for properties that locktest cannot find out. docs/adding-a-strategy.md
+// explains each tag.
 const (
 	PlainDel  = strategies.TagPlainDel
 	Redisson  = strategies.TagRedisson

@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// summary says what came of all scenarios, in a line.
+// summary returns the results of all scenarios in one line.
 func (test *test) summary() string {
 	count := map[reports.Verdict]int{}
 	for _, o := range test.played {
@@ -30,7 +30,7 @@ func (test *test) summary() string {
 	return text
 }
 
-// passed says what a scenario came to that is as expected.
+// passed returns the text for a scenario with the expected result.
 func passed(cell reports.Cell) string {
 	switch {
 	case cell.Verdict == reports.Held && len(cell.Better) == 0:
@@ -41,7 +41,7 @@ func passed(cell reports.Cell) string {
 	return "shows " + list(cell.Anomalies) + ", as it may"
 }
 
-// failureText says in a line or two why a scenario fails.
+// failureText returns the reason for a scenario's failure, in a line or two.
 func (test *test) failureText(cell reports.Cell, script *scenarios.Script, p promise) string {
 	text := fmt.Sprintf("%s shows %s", script.Key(), list(cell.Anomalies))
 	switch {
@@ -65,7 +65,7 @@ func (test *test) failureText(cell reports.Cell, script *scenarios.Script, p pro
 	return text + ", " + which + " no fault in it excuses: " + rule + "."
 }
 
-// names lists those whom a line of a scenario means.
+// names returns the selectors of a scenario's line as a text.
 func names(selectors []scenarios.Selector) string {
 	words := make([]string, len(selectors))
 	for i, s := range selectors {
@@ -74,7 +74,7 @@ func names(selectors []scenarios.Selector) string {
 	return strings.Join(words, " or ")
 }
 
-// list lists anomalies for a sentence.
+// list returns anomalies as a text.
 func list(anomalies []checker.Anomaly) string {
 	if len(anomalies) == 0 {
 		return "nothing"
@@ -90,16 +90,16 @@ func words(anomalies []checker.Anomaly) []string {
 	return list
 }
 
-// storyLines is how many lines before and behind the last event that proves something
-// are told, unless the whole story is.
+// storyLines is the number of lines that a shortened story has before and after the last event of
+// the witness.
 const storyLines = 12
 
-// story tells what happened around what went wrong, and how to see the rest.
+// story returns the events around the anomaly and the command that shows all events.
 func (test *test) story(t *testing.T, cell reports.Cell, h checker.History) string {
 	return test.around(cell, h) + test.reproCommand(t)
 }
 
-// around tells what happened around what went wrong, or all of it if that is wanted.
+// around returns the events around the anomaly, or all events if the settings say so.
 func (test *test) around(cell reports.Cell, h checker.History) string {
 	if test.settings.story {
 		return whole(cell, h)
@@ -118,6 +118,6 @@ func whole(cell reports.Cell, h checker.History) string { return storyText(cell,
 
 func storyText(cell reports.Cell, h checker.History, view reports.View) string {
 	var b bytes.Buffer
-	_ = reports.Story(&b, cell, h, view) // a buffer takes everything
+	_ = reports.Story(&b, cell, h, view) // writing to a buffer cannot fail
 	return b.String()
 }

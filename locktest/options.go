@@ -13,14 +13,14 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// An Option says what is expected of a lock, or what is played.
+// Option selects scenarios, or sets the expectations for scenarios.
 type Option struct {
-	of        string   // the function that made it
+	of        string   // the function that made the option
 	names     []string // of scenarios, or of files; patterns
 	anomalies []string
 }
 
-// The functions that make options.
+// Names of the functions that make options.
 const (
 	survives = "Survives"
 	accepts  = "Accepts"
@@ -28,41 +28,41 @@ const (
 	scripts  = "Scripts"
 )
 
-// Survives promises that nothing goes wrong under these scenarios, by their names or by
-// patterns such as "failover-*". The test fails if something does, or if the lock is
-// none that the scenario can be played with.
+// Survives requires that the lock shows no anomaly under the named scenarios. Names may be patterns
+// such as "failover-*". The test fails if the lock shows an anomaly, or if the scenario does not
+// apply to the lock.
 func Survives(scenarios ...string) Option { return Option{of: survives, names: scenarios} }
 
-// Accepts says what the lock may show under a scenario, by its name or a pattern: these
-// anomalies at most, whatever others of its kind show.
+// Accepts lists the anomalies that the lock may show under a scenario: these at most, regardless of
+// other locks of its kind. The scenario is a name or a pattern.
 func Accepts(scenario string, anomalies ...string) Option {
 	return Option{of: accepts, names: []string{scenario}, anomalies: anomalies}
 }
 
-// Only has these scenarios of the library played and no others, by their names or by
-// patterns. With no name, none of the library is.
+// Only selects the library's scenarios to run, by names or patterns. Without a name, no scenario of
+// the library runs.
 func Only(scenarios ...string) Option { return Option{of: only, names: scenarios} }
 
-// Scripts has scenarios of one's own played, too, from the files that these patterns name,
-// from the test's directory: docs/script.md is their language. [Survives] and [Accepts]
-// know each by its file's name, such as "mine.txt".
+// Scripts adds the user's own scenarios from the files that match the patterns, relative to the
+// test's directory. docs/script.md describes the language. [Survives] and [Accepts] refer to such a
+// scenario by its file name, such as "mine.txt".
 func Scripts(patterns ...string) Option { return Option{of: scripts, names: patterns} }
 
-// options are what the options of one test say.
+// options holds the evaluated options of one test.
 type options struct {
-	scripts  []*scenarios.Script // that are played
-	files    map[string]string   // of the user's own, by their keys
+	scripts  []*scenarios.Script // to run
+	files    map[string]string   // of the user's own scripts, by their keys
 	promises map[string]promise  // by the scripts' keys
 }
 
-// A promise is what a test says of its lock under one scenario.
+// promise is the test's expectation for one scenario.
 type promise struct {
 	by      string // the function
-	pattern bool   // it names more than the one
+	pattern bool   // the option used a pattern
 	may     []checker.Anomaly
 }
 
-// read reads the options, in whatever order they are given.
+// read evaluates the options, in any order.
 func read(list []Option) (*options, error) {
 	library, err := scenarios.Library()
 	if err != nil {
@@ -114,7 +114,7 @@ func read(list []Option) (*options, error) {
 			}
 		}
 	}
-	if len(o.scripts) < len(all) { // with Only: the user's own are played all the same
+	if len(o.scripts) < len(all) { // with Only: the user's own scripts run nevertheless
 		for _, script := range all[len(library):] {
 			if !slices.Contains(o.scripts, script) {
 				o.scripts = append(o.scripts, script)
@@ -132,7 +132,7 @@ func read(list []Option) (*options, error) {
 	return &o, nil
 }
 
-// readFiles reads a user's own scripts.
+// readFiles reads the user's own scripts.
 func (o *options) readFiles(patterns []string) (list []*scenarios.Script, err error) {
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
@@ -167,7 +167,7 @@ func (o *options) readFiles(patterns []string) (list []*scenarios.Script, err er
 	return list, nil
 }
 
-// readScript reads one of a user's scripts.
+// readScript reads one of the user's scripts.
 func readScript(file string) (*scenarios.Script, error) {
 	source, err := input.Read(file, input.Text)
 	if err != nil {
@@ -176,8 +176,8 @@ func readScript(file string) (*scenarios.Script, error) {
 	return scenarios.Parse(file, source)
 }
 
-// promise notes what is promised of a scenario. What names it counts for more than a
-// pattern.
+// promise records the expectation for a scenario. An option with the scenario's name has priority
+// over an option with a pattern.
 func (o *options) promise(key string, p promise) error {
 	was, twice := o.promises[key]
 	switch {
@@ -190,7 +190,7 @@ func (o *options) promise(key string, p promise) error {
 	return nil
 }
 
-// match returns the scenarios that a pattern names.
+// match returns the scenarios that match a pattern.
 func match(pattern string, all []*scenarios.Script) (list []*scenarios.Script, err error) {
 	var names []string
 	for _, script := range all {
@@ -209,7 +209,7 @@ func match(pattern string, all []*scenarios.Script) (list []*scenarios.Script, e
 	return list, nil
 }
 
-// anomaliesOf returns the anomalies of these names, in the order of [checker.Anomalies].
+// anomaliesOf returns the anomalies with the given names, in the order of [checker.Anomalies].
 func anomaliesOf(names []string) (list []checker.Anomaly, err error) {
 	var all []string
 	for _, a := range checker.Anomalies() {
@@ -226,7 +226,7 @@ func anomaliesOf(names []string) (list []checker.Anomaly, err error) {
 	return list, nil
 }
 
-// suggestion says which of the known words was meant, or what there is.
+// suggestion returns the known word that is closest to word, or the list of all known words.
 func suggestion(word string, known []string) string {
 	if meant, ok := suggest.Of(word, known); ok {
 		return fmt.Sprintf(" (did you mean %q?)", meant)

@@ -24,26 +24,25 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// The settings of Real.
+// Settings of Real.
 const (
 	envReal    = "LOCKFAULT_REAL"
 	envProgram = "LOCKFAULT_PROGRAM"
 )
 
-// envClient asks a process of this program to be a client of the test's lock.
+// envClient makes a process of this program a client of the test's lock.
 const envClient = "LOCKFAULT_CLIENT"
 
-// Real is [Run] on real servers, with each client a process that is really stopped and
-// killed. It is skipped unless LOCKFAULT_REAL names a world: process, for redis-server
-// processes, or docker. The program lockfault does it, which LOCKFAULT_PROGRAM names if it
-// is not on PATH:
+// Real is like [Run], but on real servers, and each client is a process that is really stopped and
+// killed. Real skips the test unless LOCKFAULT_REAL is a world: process, for redis-server
+// processes, or docker. Real needs the program lockfault on PATH or in LOCKFAULT_PROGRAM:
 //
 //	go install github.com/lockfault/lockfault/cmd/lockfault@latest
 //
-// It starts this test's program again for each client. A lock that takes its lease from Env
-// has one of a second or so there; with [Subject.TTL] scenarios take several of that. A
-// scenario that the machine was too slow for is skipped. A test calls Real once, and no
-// other function of this package.
+// lockfault starts this test's program again for each client. The lease is 1 s (docker: 4 s) for a
+// lock that takes its lease from Env; with [Subject.TTL] a scenario takes several such leases. A
+// scenario without a verdict because the machine was too slow is skipped. A test calls Real once,
+// and no other function of this package.
 func Real(t *testing.T, s Subject, opts ...Option) {
 	t.Helper()
 	if os.Getenv(envClient) != "" {
@@ -70,7 +69,7 @@ func Real(t *testing.T, s Subject, opts ...Option) {
 		t.Fatalf("locktest: %v", err)
 	}
 	if test == nil {
-		return // this process has played for another one
+		return // this process was started for another process and has finished
 	}
 	dir := t.TempDir()
 	if test.settings.out != "" {
@@ -88,23 +87,23 @@ func Real(t *testing.T, s Subject, opts ...Option) {
 	}
 }
 
-// beClient is the life of a client's process.
+// beClient runs a client's process until it ends.
 func beClient(strategy strategies.Strategy) error {
-	redis.SetLogger(nothing{}) // of each connection that it can't make
-	out, err := stdio.Output() // what the lock prints must not get into the conversation
+	redis.SetLogger(nothing{}) // go-redis logs each failed connection
+	out, err := stdio.Output() // keeps the lock's own output out of the protocol
 	if err != nil {
 		return err
 	}
 	return client.Serve(os.Stdin, out, func(string) (strategies.Strategy, bool) { return strategy, true })
 }
 
-// nothing is a log that nobody reads.
+// nothing is a logger that discards its messages.
 type nothing struct{}
 
-// Printf prints nothing.
+// Printf discards its arguments.
 func (nothing) Printf(context.Context, string, ...any) {}
 
-// playReal has lockfault play all scenarios, and returns what came of each by its name.
+// playReal runs all scenarios with lockfault, and returns the results by the scenarios' names.
 func (test *test) playReal(t *testing.T, world, dir string) (map[string]reports.Cell, error) {
 	program := os.Getenv(envProgram)
 	if program == "" {
@@ -142,7 +141,7 @@ func (test *test) playReal(t *testing.T, world, dir string) (map[string]reports.
 	cmd.Stderr = &said
 	err = cmd.Run()
 	cells := map[string]reports.Cell{}
-	// What it makes of the verdicts its exit status says, and nobody here asks for.
+	// The exit status depends on the verdicts and is ignored: only the report counts.
 	_, missing := reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
 		cells[c.Scenario] = c
 		return nil
@@ -157,7 +156,7 @@ func (test *test) playReal(t *testing.T, world, dir string) (map[string]reports.
 	return cells, nil
 }
 
-// judgeReal says what a scenario came to on real servers.
+// judgeReal reports the result of a scenario on real servers to t.
 func (test *test) judgeReal(t *testing.T, script *scenarios.Script, told reports.Cell, dir string) {
 	t.Helper()
 	cell := test.cell

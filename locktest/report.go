@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// report writes what was played as lockfault run does, into a directory of the
-// package's and the test's name.
+// report writes the results in the format of lockfault run, into a directory with the names of the
+// package and the test.
 func (test *test) report(t *testing.T) error {
 	t.Helper()
 	dir := filepath.Join(test.settings.out, filepath.FromSlash(packagePath()), fileOf(test.name))

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/internal/shell"
 )
 
-// reproCommand returns the command that plays a subtest once more and tells all of it.
+// reproCommand returns the command that runs a subtest again and prints its whole story.
 func (test *test) reproCommand(t *testing.T) string {
 	settings := envStory + "=1 "
 	if test.settings.seed != defaultSeed {
@@ -18,12 +18,12 @@ func (test *test) reproCommand(t *testing.T) string {
 	return "\nagain: " + settings + goTest(t.Name()) + "\n"
 }
 
-// goTest returns the command that runs one test, or subtest.
+// goTest returns the command that runs one test or subtest.
 func goTest(name string) string {
 	return fmt.Sprintf("go test %s -count=1 -run %s", packagePath(), shell.Quote(pattern(name)))
 }
 
-// pattern returns what package testing takes for one test, or subtest, and no other.
+// pattern returns the -test.run pattern that matches only the given test or subtest.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
@@ -32,9 +32,8 @@ func pattern(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// explain returns the reason of a cell that came to no verdict, with what helps against
-// it, where that is known because it has little to do with locks and much with tests in
-// virtual time, and with the beginning of the stacks.
+// explain returns the reason of a cell without a verdict. The result includes the remedy if the
+// reason is a known problem of tests in virtual time, and the beginning of the stacks.
 func explain(reason string) string {
 	says, stacks, _ := strings.Cut(reason, "\n\n")
 	for _, known := range []struct{ says, cure string }{
@@ -58,5 +57,5 @@ func explain(reason string) string {
 	return says + "\n\n" + strings.Join(lines, "\n")
 }
 
-// stackLines is how much of the stacks is told.
+// stackLines is the maximum number of lines of stacks in a message.
 const stackLines = 40

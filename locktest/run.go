@@ -16,17 +16,16 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// Run plays scenarios against the lock, each as a subtest: those of the library, and
-// those that [Scripts] names. A subtest fails
+// Run runs scenarios against the lock, each as a subtest: the library's scenarios and those of
+// [Scripts]. A subtest fails
 //
-//   - if something goes wrong that the options don't allow: see [Survives] and [Accepts];
-//   - where they say nothing, if something goes wrong that no fault in the scenario
-//     excuses: the file of an earlier run with LOCKFAULT_ACCEPT=1 says what may, or else
-//     what the scenario expects of all locks of this kind;
-//   - if the lock panics, leaves goroutines behind, ignores its context or stops virtual
-//     time.
+//   - if the lock shows an anomaly that the options do not allow: see [Survives] and [Accepts];
+//   - without an option for the scenario, if the lock shows an unexpected anomaly. The file of an
+//     earlier run with LOCKFAULT_ACCEPT=1 lists the expected anomalies, or else the scenario's
+//     expectations for locks of this kind;
+//   - if the lock panics, leaves goroutines running, ignores its context or stops virtual time.
 //
-// A scenario that the lock can't be played with is skipped.
+// A scenario that does not apply to the lock is skipped.
 func Run(t *testing.T, s Subject, opts ...Option) {
 	t.Helper()
 	test, err := prepare(t, s, opts)
@@ -34,7 +33,7 @@ func Run(t *testing.T, s Subject, opts ...Option) {
 		t.Fatalf("locktest: %v", err)
 	}
 	if test == nil {
-		return // this process has played for another one
+		return // this process was started for another process and has finished
 	}
 	twice := false
 	for _, script := range test.options.scripts {
@@ -54,12 +53,12 @@ func Run(t *testing.T, s Subject, opts ...Option) {
 	}
 }
 
-// calledTwice says that a test calls this package more than once.
+// calledTwice returns the error text for a test that calls this package more than once.
 func (test *test) calledTwice() string {
 	return test.name + " calls this package twice, and their scenarios and files would have one name: give each a subtest, with t.Run"
 }
 
-// A test is one call of Run.
+// test holds the state of one call of Run.
 type test struct {
 	name     string // of the T
 	settings settings
@@ -67,20 +66,20 @@ type test struct {
 	cell     harness.Cell // without a script
 	ratchet  *expectFile
 	played   []outcome
-	stuck    string        // the scenario in which virtual time stood still: others would, too
-	deaf     time.Duration // by how much an acquire outlasts its context, if that is more than an attempt takes
-	lease    time.Duration // of the lock's key, if that isn't Env.TTL and the test doesn't say so
+	stuck    string        // the scenario in which virtual time stopped; the remaining scenarios are skipped
+	deaf     time.Duration // delay of an acquire after the end of its context, if longer than an attempt takes
+	lease    time.Duration // of the lock's key, if it differs from Env.TTL and the test does not set Subject.TTL
 }
 
-// An outcome is what came of one scenario.
+// outcome holds the result of one scenario.
 type outcome struct {
 	script  *scenarios.Script
 	cell    reports.Cell
 	history checker.History
 }
 
-// prepare reads what a test says, and finds out of which kind its lock is. It returns nil
-// if this process plays for another one, and has.
+// prepare reads the options and determines the kind of the lock. prepare returns nil if this
+// process was started for another process and has finished.
 func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	if vtime.Current() != "" {
 		return nil, fmt.Errorf("this is called in a bubble of testing/synctest: call it outside, it makes bubbles of its own")
@@ -115,7 +114,7 @@ func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	return test, nil
 }
 
-// perform plays a script, here or in a process of its own.
+// perform runs a script, in this process or in a separate process.
 func (test *test) perform(t *testing.T, script *scenarios.Script) (reports.Cell, checker.History, error) {
 	if !test.settings.isolate {
 		cell := test.cell
@@ -135,7 +134,7 @@ func (test *test) perform(t *testing.T, script *scenarios.Script) (reports.Cell,
 	return a.Cell, h, nil
 }
 
-// play plays one scenario and says what it came to.
+// play runs one scenario and reports its result to t.
 func (test *test) play(t *testing.T, script *scenarios.Script) {
 	t.Helper()
 	cell := test.cell
@@ -159,7 +158,7 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 		test.stuck = script.Key()
 	}
 	file := test.ratchet.said
-	if promised { // what the test says counts for more than the file
+	if promised { // the test's options have priority over the file
 		file = nil
 	}
 	cellresult.Expect(&told, cell, file)
@@ -183,14 +182,14 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 	}
 }
 
-// add notes what came of a scenario.
+// add appends the result of a scenario.
 func (test *test) add(script *scenarios.Script, cell reports.Cell, history checker.History) {
 	cell.Settle()
 	test.played = append(test.played, outcome{script, cell, history})
 }
 
-// compare plays a scenario again: a lock whose outcome is another one then can't be
-// judged by one run.
+// compare runs a scenario again and reports differences: one run cannot judge a lock whose result
+// varies.
 func (test *test) compare(t *testing.T, script *scenarios.Script, first reports.Cell, history checker.History) {
 	t.Helper()
 	second, again, err := test.perform(t, script)
@@ -205,8 +204,8 @@ func (test *test) compare(t *testing.T, script *scenarios.Script, first reports.
 	}
 }
 
-// compareTogether plays all scenarios again, in one process of their own, and names the
-// first that differs from what it was alone.
+// compareTogether runs all scenarios again in one separate process, and reports the first scenario
+// whose result differs from its result in isolation.
 func (test *test) compareTogether(t *testing.T) error {
 	t.Helper()
 	r := request{Tags: test.cell.Strategy.Tags}
@@ -248,11 +247,11 @@ const shared = "The lock keeps something in variables of its package from one sc
 const varying = "The lock keeps something in variables of its package, or draws from a source other than Env.Rand. " +
 	"LOCKFAULT_ISOLATE=1 plays each scenario in a process of its own."
 
-// finish writes what is to be written when all scenarios were played.
+// finish writes the summary, the expectations and the report after all scenarios have run.
 func (test *test) finish(t *testing.T) error {
 	t.Helper()
 	if len(test.played) == 0 {
-		return nil // by -run
+		return nil // because of -run
 	}
 	t.Log(test.summary())
 	if test.settings.isolate {

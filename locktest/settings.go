@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The settings: see the package's documentation.
+// Environment variables of the settings: see the package documentation.
 const (
 	envOut     = "LOCKFAULT_OUT"
 	envAccept  = "LOCKFAULT_ACCEPT"
@@ -20,9 +20,9 @@ const (
 	envFor     = "LOCKFAULT_FOR"
 )
 
-// Flags defines a flag for each setting, such as -lockfault.out for LOCKFAULT_OUT. It is
-// called before the flags are parsed, from TestMain or from where a package's variables
-// get their values. A flag sets the environment variable of this process.
+// Flags defines a flag for each setting, such as -lockfault.out for LOCKFAULT_OUT. Call Flags
+// before the flags are parsed: in TestMain, or where a package's variables are initialized. A flag
+// sets the environment variable of this process.
 func Flags(flags *flag.FlagSet) {
 	for _, f := range []struct{ name, env, usage string }{
 		{"out", envOut, "`directory` to write reports below"},
@@ -41,7 +41,7 @@ func Flags(flags *flag.FlagSet) {
 	}
 }
 
-// settings are what the environment says.
+// settings holds the values from the environment.
 type settings struct {
 	out                    string
 	accept, story, isolate bool
@@ -50,8 +50,8 @@ type settings struct {
 	search                 time.Duration // of a search
 }
 
-// The settings of who says nothing. A scenario takes milliseconds; under the race
-// detector and on a busy machine a hundred times that.
+// Default settings. A scenario takes milliseconds; under the race detector and on a busy machine a
+// hundred times as long.
 const (
 	defaultSeed    = 1
 	defaultTimeout = time.Minute
@@ -87,8 +87,8 @@ func readSettings() (s settings, err error) {
 	return s, nil
 }
 
-// limit returns how much real time a scenario may take: with some to spare before go test
-// ends everything, and what was found with it.
+// limit returns the limit of a scenario's real time. The limit leaves time before go test's
+// deadline, which would end the process and lose its results.
 func (s settings) limit(t *testing.T) time.Duration {
 	if deadline, ok := t.Deadline(); ok {
 		return max(min(s.timeout, time.Until(deadline)/2), time.Millisecond)

@@ -15,41 +15,42 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Subject is a lock to be tested. Only New is needed.
+// Subject describes a lock to test. Only New is required.
 type Subject struct {
-	// New makes one client's lock on the key in env. It may talk to Redis.
+	// New builds one client's lock on the key in env. New may use Redis.
 	New func(env Env) (Lock, error)
-	// TTL is the lease; 0 is each scenario's own, mostly 30s, in Env.TTL. A lock that
-	// takes no lease from Env says here how long its own is.
+	// TTL is the lease; 0 means each scenario's own lease, mostly 30 s, which New gets in Env.TTL.
+	// For a lock that does not take its lease from Env, TTL must be the lock's own lease.
 	TTL time.Duration
-	// Refused are the errors by which the lock says that it is taken, or no longer its
-	// user's, if these aren't ErrNotAcquired and ErrNotHeld. errors.Is tells them.
+	// Refused lists the errors that mean that the lock is taken, or no longer held, if the lock
+	// does not use ErrNotAcquired and ErrNotHeld. errors.Is matches them.
 	Refused []error
-	// Nodes is how many independent servers the lock runs on; 0 means 1.
+	// Nodes is the number of independent servers of the lock; 0 means 1.
 	Nodes int
-	// Name is what reports and files call the lock: lower-case letters, digits and
-	// dashes. Empty is the test's name in that form: test-my-lock for TestMyLock.
+	// Name identifies the lock in reports and files: lower-case letters, digits and dashes. If Name
+	// is empty, the name is the test's name in that form: test-my-lock for TestMyLock.
 	Name string
-	// Tags say what kind of lock it is, where that doesn't show: whether it renews its
-	// lease, needs a majority, has fencing tokens or can be extended is found out.
+	// Tags describe properties of the lock that locktest cannot find out. locktest itself finds out
+	// whether the lock renews its lease, needs a majority, has fencing tokens or can be extended.
 	Tags []string
-	// Keys and Owner say whose the lock is, where the words in its key don't tell: see
-	// the same fields of strategies.Strategy.
+	// Keys and Owner determine the lock's owner if the words in its key do not: see the same fields
+	// of strategies.Strategy.
 	Keys  func(key string) []string
 	Owner func(Change) (client string, known bool)
-	// Varies says why two runs of one seed may differ in the order of what happens.
+	// Varies gives the reason why two runs with the same seed may differ in the order of events.
 	Varies string
 }
 
-// Funcs makes a [Lock] of functions: Lock and Unlock are needed.
+// Funcs is a [Lock] that consists of functions. Lock and Unlock are required.
 type Funcs struct {
 	// Lock blocks until the lock is held, or ctx is done.
 	Lock func(ctx context.Context) error
-	// Unlock gives it up.
+	// Unlock releases the lock.
 	Unlock func(ctx context.Context) error
-	// TryLock makes one attempt. With it [Explore] sees far more: what polls has no end.
+	// TryLock makes one attempt. With TryLock, [Explore] covers far more, because the states of a
+	// polling lock have no end.
 	TryLock func(ctx context.Context) error
-	// Extend prolongs the lease.
+	// Extend extends the lease.
 	Extend func(ctx context.Context) error
 }
 
@@ -59,7 +60,7 @@ func (f Funcs) Acquire(ctx context.Context) error { return f.Lock(ctx) }
 // Release calls Unlock.
 func (f Funcs) Release(ctx context.Context) error { return f.Unlock(ctx) }
 
-// What Funcs are with the functions that they have: abilities are told by methods.
+// Types of Funcs with optional functions: a lock's abilities are found by its methods.
 type (
 	trying    struct{ Funcs }
 	extending struct{ of Funcs }
@@ -74,7 +75,7 @@ func (f extending) Acquire(ctx context.Context) error { return f.of.Lock(ctx) }
 func (f extending) Release(ctx context.Context) error { return f.of.Unlock(ctx) }
 func (f extending) Extend(ctx context.Context) error  { return f.of.Extend(ctx) }
 
-// able returns a lock whose methods are what it can do.
+// able returns the lock as a type that has exactly the methods that the lock supports.
 func able(l Lock) Lock {
 	f, ok := l.(Funcs)
 	switch {
@@ -90,9 +91,9 @@ func able(l Lock) Lock {
 	return f
 }
 
-// Poll makes attempts, a pause between two, until one gets the lock: for locks that
-// only try. When ctx is done it returns ErrNotAcquired; an error of an attempt it
-// returns at once.
+// Poll makes attempts, with a pause between two attempts, until an attempt acquires the lock. Poll
+// is for locks that can only try. When ctx is done, Poll returns ErrNotAcquired; an error of an
+// attempt is returned at once.
 func Poll(ctx context.Context, pause time.Duration, try func(context.Context) (bool, error)) error {
 	return strategies.Poll(ctx, pause, func(ctx context.Context) error {
 		won, err := try(ctx)
@@ -103,7 +104,7 @@ func Poll(ctx context.Context, pause time.Duration, try func(context.Context) (b
 	})
 }
 
-// strategy returns the subject as the harness takes it.
+// strategy returns the subject as a strategy for the harness.
 func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 	switch {
 	case s.New == nil:
@@ -141,13 +142,13 @@ func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 		Name: name, Summary: "the lock of " + t.Name(), Source: t.Name(), Nodes: s.Nodes,
 		Tags: append([]string{tag}, slices.DeleteFunc(slices.Clone(s.Tags), func(t string) bool { return t == tag })...), Keys: s.Keys, Owner: s.Owner, HistoryVaries: s.Varies, Refusals: s.Refused, New: s.New,
 	}
-	// Which names and tags a strategy may have a registry knows.
+	// The registry validates the strategy's name and tags.
 	_, err := strategies.Registry{}.With(strategy)
 	return strategy, err
 }
 
-// nameOf returns a test's name as strategies have theirs: test-my-lock for TestMyLock.
-// No lock of the library's has such a name, so no scenario means this one by it.
+// nameOf converts a test's name to a strategy name: test-my-lock for TestMyLock. No lock of the
+// library has such a name, so no scenario names this lock.
 func nameOf(test string) string {
 	var b strings.Builder
 	inWord := false
@@ -164,7 +165,8 @@ func nameOf(test string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// fileOf returns a test's name as a file or directory has it: no two tests have one.
+// fileOf converts a test's name to a file or directory name. Different tests have different file
+// names.
 func fileOf(test string) string {
 	var b strings.Builder
 	for _, r := range test {

@@ -9,11 +9,10 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// CheckNames returns a [*SyntaxError] about the first selector of the script that
-// selects none of these strategies, and has none of these tags, nor what the
-// script itself says is to be found elsewhere; nil if there is no such selector.
-// What nobody is called is most likely a slip, and what the script says of it would
-// go for nobody.
+// CheckNames returns a [*SyntaxError] for the first selector of the script that is unknown, or nil.
+// A selector is known if it matches a given strategy, is a given tag, or is listed in the script's
+// elsewhere setting. An unknown name is most likely a typing error, and its line would apply to no
+// strategy.
 func (s *Script) CheckNames(strategies, tags []string) error {
 	known := slices.Clone(s.Elsewhere)
 	for _, name := range strategies {
@@ -34,8 +33,8 @@ func (s *Script) CheckNames(strategies, tags []string) error {
 	return nil
 }
 
-// Selects returns whom the script names, in for and expect, once each and in order
-// of appearance.
+// Selects returns the selectors of the for and expect lines, without repetition and in order of
+// appearance.
 func (s *Script) Selects() []Selector {
 	var all []Selector
 	for _, selector := range slices.Concat(s.selectors()...) {
@@ -59,7 +58,7 @@ func (s Selector) Pattern() bool { return strings.Contains(string(s), "*") }
 
 func (s Selector) tag() bool { return strings.HasPrefix(string(s), "@") }
 
-// amongst reports whether the selector is, or matches, one of those.
+// amongst reports whether the selector equals or matches a known selector.
 func (s Selector) amongst(known []Selector) bool {
 	return slices.ContainsFunc(known, func(k Selector) bool {
 		matched, err := path.Match(string(s), string(k))
@@ -67,7 +66,7 @@ func (s Selector) amongst(known []Selector) bool {
 	})
 }
 
-// stranger is the error about that selector, by its number in the script.
+// stranger returns the error for an unknown selector, given its number in the script.
 func (s *Script) stranger(number int, selector Selector, known []Selector) error {
 	e := &SyntaxError{File: s.layout.file, Line: 1, Column: 1}
 	if number < len(s.layout.selectors) {

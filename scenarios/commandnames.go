@@ -15,19 +15,20 @@ func isCommand(text string) bool {
 	})
 }
 
-// knownCommand reports whether there is such a command, of Redis, PostgreSQL or ZooKeeper: a misspelt
-// command would never match anything, and the scenario would pass for the wrong reason.
+// knownCommand reports whether Redis, PostgreSQL, ZooKeeper or etcd has such a command. A misspelt
+// command would match no message, and the scenario would pass for the wrong reason.
 func knownCommand(name string) bool {
 	return redisHas(name) || slices.Contains(allCommands(), name)
 }
 
-// redisHas reports whether Redis has the command, as far as one can tell without a server. Commands of modules have a dot in
-// their names and are taken on trust.
+// redisHas reports whether Redis has the command. Names with a dot are commands of modules and are
+// accepted without a check.
 func redisHas(name string) bool {
 	return strings.Contains(name, ".") || slices.Contains(commandNames(), name)
 }
 
-// synonymOf returns what a command of SQL is called in scripts that has another name for the same; empty if it is no such.
+// synonymOf returns the name in the script language of an SQL command that has a synonym, or an
+// empty string.
 func synonymOf(command string) string {
 	switch command {
 	case "END":
@@ -40,8 +41,9 @@ func synonymOf(command string) string {
 	return ""
 }
 
-// OnRedis reports whether the script can be played on Redis, and if not, why: an order to the gate names only commands that
-// Redis doesn't have, and doesn't say that there need be no such messages, or a line is about links between nodes.
+// OnRedis reports whether the script can run on Redis, and the reason if not. A script cannot run
+// on Redis if a gate command names only commands of other services without permitting that no
+// message matches, or if a line is about links between nodes.
 func (s *Script) OnRedis() (ok bool, why string) {
 	for _, step := range s.Steps {
 		inject, _ := step.Do.(Inject)
@@ -59,13 +61,13 @@ func (s *Script) OnRedis() (ok bool, why string) {
 	return true, ""
 }
 
-// NothingToCut says why the fault in a line, one of the links between nodes, can't befall those of a service.
+// NothingToCut returns the reason why a fault of links between nodes does not apply to a service.
 func NothingToCut(line int, service string) string {
 	return fmt.Sprintf("line %d: nodes of %s don't talk to one another, so there is nothing to cut", line, service)
 }
 
-// commandNames returns the commands of Redis and Valkey that clients send;
-// those for servers among themselves and for modules are left out.
+// commandNames returns the commands of Redis and Valkey that clients send, without those between
+// servers and those of modules.
 func commandNames() []string {
 	return strings.Fields(`
 		GET SET SETNX SETEX PSETEX GETSET GETEX GETDEL MGET MSET MSETNX MSETEX APPEND STRLEN

@@ -7,7 +7,7 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// A cursor reads the words of one line from left to right.
+// cursor reads the words of one line from left to right.
 type cursor struct {
 	file string
 	line
@@ -22,8 +22,8 @@ func (c *cursor) peek() string {
 	return ""
 }
 
-// next returns the next word and steps over it; at the end of the line it is
-// empty and stands behind the last word.
+// next returns the next word and advances. At the end of the line, next returns an empty word with
+// the column after the last word.
 func (c *cursor) next() word {
 	if c.at < len(c.words) {
 		c.at++
@@ -32,7 +32,7 @@ func (c *cursor) next() word {
 	return word{column: c.end}
 }
 
-// skip steps over the next word if it is the given one.
+// skip advances if the next word is the given word, and reports whether it did.
 func (c *cursor) skip(text string) bool {
 	if c.peek() != text {
 		return false
@@ -41,7 +41,7 @@ func (c *cursor) skip(text string) bool {
 	return true
 }
 
-// done fails unless all words were read.
+// done returns an error unless all words were read.
 func (c *cursor) done() error {
 	if c.at == len(c.words) {
 		return nil
@@ -49,8 +49,7 @@ func (c *cursor) done() error {
 	return c.wrong(c.next(), "the line should end before %q")
 }
 
-// wrong is the error about a word. The format may name the word with %q, or
-// not at all.
+// wrong returns the error for a word. The format may contain one %q for the word.
 func (c *cursor) wrong(w word, format string, candidates ...string) error {
 	message := format
 	if strings.Contains(format, "%q") {
@@ -63,8 +62,8 @@ func (c *cursor) wrong(w word, format string, candidates ...string) error {
 	return &SyntaxError{File: c.file, Line: c.number, Column: w.column, Message: message, Suggestion: meant}
 }
 
-// unexpected is the error about the next word, or about the lack of one, where
-// the grammar wants something else.
+// unexpected returns the error for the next word, or for a missing word, where the grammar requires
+// another word.
 func (c *cursor) unexpected(wanted string, candidates ...string) error {
 	w := c.next()
 	if w.text == "" {
@@ -73,7 +72,7 @@ func (c *cursor) unexpected(wanted string, candidates ...string) error {
 	return c.wrong(w, "%q stands where "+wanted+" should", candidates...)
 }
 
-// find returns the first word of the line with the given text, to point at.
+// find returns the first word of the line with the given text, for the position of an error.
 func (c *cursor) find(text string) word {
 	for _, w := range c.words {
 		if w.text == text {
@@ -83,7 +82,7 @@ func (c *cursor) find(text string) word {
 	return word{text: text, column: 1}
 }
 
-// shorten keeps a hostile word from flooding a message.
+// shorten limits the length of a word in a message.
 func shorten(text string) string {
 	const most = 40
 	if letters := []rune(text); len(letters) > most {

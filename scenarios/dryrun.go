@@ -13,26 +13,27 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// dryRun plays the faults of nodes before anybody does, and so finds those that
-// nobody could do. Where it can't know which replica is promoted it plays on with
-// each. What it can't know at all it lets pass: which node the quorum's is.
+// dryRun applies the node faults of a script to a model of the nodes, and so finds impossible
+// faults when the script is parsed. If the promoted replica is unknown, dryRun continues with every
+// possibility. Faults that depend on the identity of the quorum's node are accepted without a
+// check.
 type dryRun struct {
 	cfg      topology.Config
 	quorum   string
-	quorums  *regexp.Regexp  // matches that node, and its servers, which scripts have no name for
-	unsure   map[string]bool // nodes, by name, of which it doesn't know how they are
+	quorums  *regexp.Regexp  // matches the name of that node and its servers, for which scripts have no name
+	unsure   map[string]bool // nodes, by name, whose state is unknown
 	befell   map[string][]faults.Fault
-	branches map[string][]*branch // what may have become of each node
+	branches map[string][]*branch // the possible states of each node
 }
 
-// mostWays is how many ways a node may have gone before they are too many to
-// follow, and mostFaults how many faults may have befallen it on the way where
-// there are several: each new way is played from the beginning.
+// mostWays is the maximum number of possible states of a node to follow. mostFaults is the maximum
+// number of faults of a node with several possible states, because each new branch replays all
+// faults from the beginning.
 const mostWays, mostFaults = 64, 100
 
 func newAhead(s *Script) *dryRun {
-	// The quorum's node is one more: it is any of the others or, for
-	// strategies on other numbers of nodes, none.
+	// The quorum's node is an additional node: it may be any of the other nodes or, for strategies
+	// with other numbers of nodes, none of them.
 	quorum := faults.NodeName(s.Nodes)
 	return &dryRun{
 		cfg:    topology.Config{Nodes: s.Nodes + 1, Quorum: quorum, Replicas: s.Replicas, TTL: s.TTL},
@@ -40,7 +41,7 @@ func newAhead(s *Script) *dryRun {
 	}
 }
 
-// befall returns why a fault is impossible, nil if nothing says so.
+// befall applies a fault and returns the reason if it is impossible, or nil.
 func (a *dryRun) befall(f faults.Fault) error {
 	name := faults.TargetNode(f)
 	if name == "" {
@@ -50,7 +51,7 @@ func (a *dryRun) befall(f faults.Fault) error {
 	if node == faults.Quorum {
 		node = a.quorum
 	}
-	// What befalls the quorum's node may befall any other, and the reverse.
+	// A fault of the quorum's node may affect any other node, and the reverse.
 	for i := range a.cfg.Nodes {
 		n := faults.NodeName(i)
 		a.unsure[n] = a.unsure[n] || (n == a.quorum) != (node == a.quorum)
@@ -61,9 +62,9 @@ func (a *dryRun) befall(f faults.Fault) error {
 	if a.branches[node] == nil {
 		a.branches[node] = []*branch{a.way(nil, nil)}
 	}
-	var impossible error // in the likeliest of the ways, which is the first
+	var impossible error // reason in the first branch, which is the most likely one
 	var ways []*branch
-	known := map[string]bool{} // how the node may be by now
+	known := map[string]bool{} // states of the node that are already covered
 	add := func(w *branch) {
 		if how := w.how(node); !known[how] {
 			known[how], ways = true, append(ways, w)
@@ -89,28 +90,27 @@ func (a *dryRun) befall(f faults.Fault) error {
 	return nil
 }
 
-// A branch is one of those that a node may have gone.
+// branch is one possible history of a node.
 type branch struct {
 	top     *topology.Topology
-	elected []int // whom each election made the primary
-	next    int   // of those, in a game that is played again
-	among   int   // how many there were to choose from, if the last fault was an election
+	elected []int // the choice of each election
+	next    int   // index of the next election in a replay
+	among   int   // number of candidates, if the last fault was an election
 }
 
-// way plays what befell a node again, with the outcomes of elections that there
-// were.
+// way replays the faults of a node with the given outcomes of elections.
 func (a *dryRun) way(befell []faults.Fault, elected []int) *branch {
 	w := &branch{elected: elected}
 	w.top = topology.New(a.cfg, nopDriver{way: w})
 	for _, f := range befell {
-		_ = w.top.Apply(f) // it could be done before
+		_ = w.top.Apply(f) // it was possible before
 	}
 	w.among = 0
 	return w
 }
 
-// how says how the node is at the end of the way, as far as it decides what can
-// befall it: ways that end alike go on alike.
+// how returns the state of the node at the end of the branch, as far as it affects which faults are
+// possible. Branches with equal states have equal futures.
 func (w *branch) how(node string) string {
 	var b strings.Builder
 	for _, n := range w.top.Nodes {
@@ -124,9 +124,10 @@ func (w *branch) how(node string) string {
 	return b.String()
 }
 
-// nopDriver are the hands of no world.
+// nopDriver is a topology.Driver without a world: its methods do nothing except choose the
+// primaries of elections.
 type nopDriver struct {
-	topology.Driver // nothing else is called: clients and links befall nobody here
+	topology.Driver // no other method is called: faults of clients and links are not applied here
 	way             *branch
 }
 

@@ -6,13 +6,12 @@ import (
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
-// A SyntaxError says what is wrong with a script, or with a file of expectations,
-// and where.
+// SyntaxError describes an error in a script or in a file of expectations, with its position.
 type SyntaxError struct {
 	File         string // as given to [Parse] or [ParseExpectations]
-	Line, Column int    // from 1, the column in characters
+	Line, Column int    // from 1; Column counts characters
 	Message      string
-	Suggestion   string // the word that was probably meant; empty if none is near
+	Suggestion   string // the word that was probably meant; empty if no word is close
 }
 
 // Error returns "file:line:column: message (did you mean "x"?)".

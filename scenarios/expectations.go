@@ -10,27 +10,26 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// Expectations say which anomalies strategies may show under scenarios: what a
-// file says that a user keeps for the locks of his own. docs/expectations.md
-// describes the text. The zero value says nothing and is ready for use. Not safe
-// for concurrent use while something is set.
+// Expectations hold the anomalies that a user's own strategies may show, by scenario, as read from
+// a file. docs/expectations.md describes the format. The zero value is empty and ready for use.
+// Expectations are not safe for concurrent use during Set.
 type Expectations struct {
 	file     string
-	head     []string // as note.above has it
+	head     []string // in the format of note.above
 	sections []section
 	tail     []string
 }
 
-// A section is what the text says of one strategy.
+// section is the part of the text for one strategy.
 type section struct {
 	note
 	strategy word
 	line     int
 	cells    []allowance
-	foot     []string // below the cells
+	foot     []string // comments after the cells
 }
 
-// An allowance is what a strategy may show under one scenario.
+// allowance lists the anomalies that a strategy may show under one scenario.
 type allowance struct {
 	note
 	scenario  word
@@ -38,9 +37,9 @@ type allowance struct {
 	anomalies []checker.Anomaly
 }
 
-// ParseExpectations reads a file of expectations. The name is for messages. A text
-// that is wrong yields a [*SyntaxError] about the first thing that is wrong with
-// it. Which strategies and scenarios there are [Expectations.Check] has to be told.
+// ParseExpectations parses a file of expectations. The name appears in messages. An invalid text
+// returns a [*SyntaxError] for the first error. ParseExpectations does not check whether strategies
+// and scenarios exist; use [Expectations.Check].
 func ParseExpectations(name string, src []byte) (*Expectations, error) {
 	lines, err := lex(name, "file", src)
 	if err != nil {
@@ -58,8 +57,8 @@ func ParseExpectations(name string, src []byte) (*Expectations, error) {
 
 type expectationsParser struct {
 	e          *Expectations
-	strategies map[string]int // the line of each
-	scenarios  map[string]int // of the strategy that is being read
+	strategies map[string]int // the line of each strategy
+	scenarios  map[string]int // of the current strategy
 	above      []line         // comments and blank lines that belong to the next line
 }
 
@@ -75,7 +74,7 @@ func (p *expectationsParser) line(l line) error {
 	return p.section(c)
 }
 
-// section reads the line that begins a strategy's section.
+// section parses the line that begins a strategy's section.
 func (p *expectationsParser) section(c *cursor) error {
 	s := section{line: c.number, note: note{trailing: c.comment}}
 	var err error
@@ -98,7 +97,7 @@ func (p *expectationsParser) section(c *cursor) error {
 	return nil
 }
 
-// allowance reads a line about a scenario.
+// allowance parses the line of a scenario.
 func (p *expectationsParser) allowance(c *cursor) error {
 	if len(p.e.sections) == 0 {
 		return c.wrong(c.next(), "no strategy stands above this line: begin with one, such as my-lock:, that is not indented")
@@ -121,8 +120,7 @@ func (p *expectationsParser) allowance(c *cursor) error {
 	return nil
 }
 
-// heading reads a name and the colon that ends it. It must not have been read
-// before.
+// heading parses a name with its final colon. A repeated name is an error.
 func (c *cursor) heading(kind string, lines map[string]int) (word, error) {
 	w := c.next()
 	name, ok := strings.CutSuffix(w.text, ":")
@@ -137,8 +135,7 @@ func (c *cursor) heading(kind string, lines map[string]int) (word, error) {
 	return w, nil
 }
 
-// settle gives the section before what stands below its cells: the comments that
-// are indented as they are.
+// settle adds the indented comments after a section's cells to that section.
 func (p *expectationsParser) settle() {
 	if len(p.e.sections) == 0 {
 		return
@@ -160,8 +157,8 @@ func (p *expectationsParser) finish() {
 	}
 }
 
-// apart divides comments in two at the last blank line: those that are about the whole
-// file, and those that are about what comes next.
+// apart splits comments at the last blank line: into comments about the whole file and comments
+// about the next line.
 func apart(lines []line) (head []string, rest []line) {
 	for i, l := range slices.Backward(lines) {
 		if !l.commented {
@@ -171,8 +168,8 @@ func apart(lines []line) (head []string, rest []line) {
 	return nil, lines
 }
 
-// texts returns comments as note.above has them: no blank line comes first, or
-// last, or behind another.
+// texts converts comments to the format of note.above: without blank lines at either end, and
+// without consecutive blank lines.
 func texts(lines []line) (list []string) {
 	blank := false
 	for _, l := range lines {
@@ -188,9 +185,9 @@ func texts(lines []line) (list []string) {
 	return list
 }
 
-// Of returns what a strategy may show under a scenario that goes by that key (see
-// [Script.Key]), in the order of [checker.Anomalies], and whether that is said at
-// all.
+// Of returns the anomalies that a strategy may show under the scenario with the given key and
+// whether the file has this entry. The anomalies are in the order of [checker.Anomalies]; see
+// [Script.Key] for keys.
 func (e *Expectations) Of(strategy, scenario string) (may []checker.Anomaly, said bool) {
 	if a := e.find(strategy, scenario); a != nil {
 		return slices.Clone(a.anomalies), true
@@ -212,8 +209,7 @@ func (e *Expectations) find(strategy, scenario string) *allowance {
 	return nil
 }
 
-// Scenarios returns the keys of the scenarios under which it is said what that
-// strategy may show, in the order of the text.
+// Scenarios returns the keys of the strategy's scenarios in the order of the text.
 func (e *Expectations) Scenarios(strategy string) (keys []string) {
 	for _, s := range e.sections {
 		if s.strategy.text == strategy {
@@ -225,9 +221,8 @@ func (e *Expectations) Scenarios(strategy string) (keys []string) {
 	return keys
 }
 
-// Set says what a strategy may show under a scenario: these anomalies at most, in any
-// order. What was said before it replaces; the comments stay. A name that can't
-// stand in a file is an error.
+// Set sets the anomalies that a strategy may show under a scenario, in any order. Set replaces an
+// existing entry and keeps its comments. A name that the file format cannot represent is an error.
 func (e *Expectations) Set(strategy, scenario string, may []checker.Anomaly) error {
 	switch {
 	case !isStrategy(strategy):
@@ -258,16 +253,16 @@ func isStrategy(text string) bool {
 	return madeOf(text, func(letter rune) bool { return isLower(letter) || isDigit(letter) || letter == '-' })
 }
 
-// isKey reports whether text can stand for a scenario.
+// isKey reports whether text has the form of a scenario's key.
 func isKey(text string) bool {
 	l, err := cut("file", text+":")
 	return err == nil && text != "" && !l.commented && len(l.words) == 1 && l.words[0].text == text+":" && !strings.ContainsAny(text, `/\`)
 }
 
-// Check returns a [*SyntaxError] for the first name of a strategy or of a scenario
-// that there isn't. There are these strategies; the scenarios of the library; and the
-// user's own scripts: the keys of those that are at hand are for suggestions, since
-// what else looks like one may well be there at another time.
+// Check returns a [*SyntaxError] for the first unknown strategy or scenario. Known are the given
+// strategies, the library's scenarios, and every name that has the form of a user's own script. The
+// given scripts are the keys of the available user scripts and serve only for suggestions, since
+// another script may exist at another time.
 func (e *Expectations) Check(strategies, scripts []string) error {
 	wrong := func(line int, w word, kind, meant, help string) error {
 		message := fmt.Sprintf("no %s is called %q", kind, shorten(w.text))
@@ -290,8 +285,7 @@ func (e *Expectations) Check(strategies, scripts []string) error {
 	return nil
 }
 
-// known reports whether there is a scenario of that key, and if not which was
-// probably meant.
+// known reports whether the key is that of a scenario, and returns the probably meant key if not.
 func known(key string, scripts []string) (meant string, ok bool) {
 	switch {
 	case slices.Contains(All(), key) || len(key) > len(own) && strings.HasSuffix(key, own):
@@ -303,14 +297,14 @@ func known(key string, scripts []string) (meant string, ok bool) {
 	return meant, false
 }
 
-// own ends the keys of a user's own scripts.
+// own is the suffix of the keys of a user's own scripts.
 const own = ".txt"
 
 const ownHelp = "; a script of your own goes by the name of its file, such as mine" + own
 
-// Key returns how files of expectations call the script: by its name, and with
-// ".txt" behind it if it is none of the library. A user's own script is never taken
-// for the library's of the same name.
+// Key returns the script's name in files of expectations: its name, with the suffix ".txt" unless
+// it belongs to the library. So a user's own script is never mistaken for a library script with the
+// same name.
 func (s *Script) Key() string {
 	if s.library {
 		return s.Name
@@ -318,9 +312,8 @@ func (s *Script) Key() string {
 	return s.Name + own
 }
 
-// CheckMay returns an error for a scenario or an anomaly that there isn't, in what a
-// strategy says that it may show, by the keys of scenarios. It has to be told the
-// keys of the user's own scripts that are at hand, as [Expectations.Check].
+// CheckMay returns an error for the first unknown scenario or anomaly in a strategy's Expected map.
+// The scripts are the keys of the available user scripts, as for [Expectations.Check].
 func CheckMay(may map[string][]string, scripts []string) error {
 	for _, key := range sortedKeys(may) {
 		meant, ok := known(key, scripts)
@@ -343,9 +336,8 @@ func CheckMay(may map[string][]string, scripts []string) error {
 	return nil
 }
 
-// Format returns the expectations as text in its one canonical form: strategies and
-// their scenarios in alphabetical order, each with its comments. Parsing it yields
-// the same expectations again.
+// Format returns the expectations in canonical form: strategies and their scenarios in alphabetical
+// order, with their comments. Parsing the result returns equal expectations.
 func (e *Expectations) Format() []byte {
 	var p printer
 	p.lines(e.head)

@@ -9,11 +9,10 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// Format returns the script as text in its one canonical form: settings,
-// steps and expects in the order in which they were written, words one blank
-// apart, comments where they were, never more than one blank line in a row.
-// Parsing it yields the same script again, save for line numbers. A script that
-// was never text comes out as settings that aren't the default, steps, expects.
+// Format returns the script in canonical form. Settings, steps and expects keep their original
+// order, and comments their places. One blank separates words, and there is at most one blank line
+// in a row. Parsing the result returns the same script except for line numbers. A script without a
+// text has the non-default settings, the steps, and the expects.
 func (s *Script) Format() []byte {
 	var p printer
 	for _, doc := range s.Doc {
@@ -26,7 +25,7 @@ func (s *Script) Format() []byte {
 	p.paragraph()
 	expects := s.Expects
 	for _, group := range grouped(s.Steps) {
-		// An expect that was written before the step stays before it.
+		// An expect that precedes the step in the text stays before it.
 		for len(expects) > 0 && expects[0].Line > 0 && expects[0].Line < group.line {
 			p.expect(s.layout.notes[expects[0].Line], expects[0])
 			expects = expects[1:]
@@ -43,10 +42,10 @@ func (s *Script) Format() []byte {
 	return p.Bytes()
 }
 
-// A printer writes the lines of a script.
+// printer writes the lines of a script.
 type printer struct {
 	bytes.Buffer
-	open bool // something stands on the line above
+	open bool // the previous line is not blank
 }
 
 // paragraph makes the next line begin a new paragraph.
@@ -76,8 +75,8 @@ func (p *printer) comment(text string) {
 	}
 }
 
-// line writes what stands above a line, the line, and the comment behind it:
-// the note's, unless another is given.
+// line writes the comments before a line, the line, and the comment after it: the note's comment,
+// unless trailing is set.
 func (p *printer) line(n note, text, trailing string) {
 	p.lines(n.above)
 	if n.written != "" && n.filled == text {
@@ -97,17 +96,16 @@ func (p *printer) expect(n note, e Expect) {
 	p.line(n, e.String(), oneBlank(e.Reason))
 }
 
-// oneBlank returns text with one blank wherever it has white space, and none at its ends.
+// oneBlank replaces each sequence of white space with one blank and trims both ends.
 func oneBlank(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// A stepGroup is the steps of one line.
+// stepGroup holds the steps of one line.
 type stepGroup struct {
 	line int
 	text string
 }
 
-// grouped puts the faults that one line let befall several clients or nodes
-// back on one line.
+// grouped combines the faults that one line applied to several clients or nodes into one line.
 func grouped(steps []Step) []stepGroup {
 	var groups []stepGroup
 	for i := 0; i < len(steps); {
@@ -130,8 +128,8 @@ func grouped(steps []Step) []stepGroup {
 	return groups
 }
 
-// befallen splits the line of a fault of one client or node into whom it
-// befalls and the rest. The subject is empty for any other action.
+// befallen splits the text of a client or node fault into its subject and the rest. The subject is
+// empty for any other action.
 func befallen(action Action) (subject, rest string) {
 	inject, ok := action.(Inject)
 	if !ok {
@@ -144,15 +142,15 @@ func befallen(action Action) (subject, rest string) {
 	return subject, rest
 }
 
-// A settingLine is one setting as text.
+// settingLine is one setting as text.
 type settingLine struct {
 	placed
 	text      string
 	byDefault bool
 }
 
-// settingLines returns the settings to write: those that were written, in
-// their order, then others that differ from the default.
+// settingLines returns the settings to write: first those of the text in their order, then the
+// others that differ from the defaults.
 func (s *Script) settingLines() []settingLine {
 	all := s.Settings.lines()
 	var lines []settingLine
@@ -209,7 +207,7 @@ func (s Settings) lines() []settingLine {
 	return append(lines, s.threadLines()...)
 }
 
-// threadLines returns a line for each thread id, in order of its first client.
+// threadLines returns a line for each thread id, in the order of its first client.
 func (s Settings) threadLines() []settingLine {
 	var lines []settingLine
 	for _, client := range s.Clients {

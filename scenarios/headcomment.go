@@ -2,11 +2,10 @@ package scenarios
 
 import "strings"
 
-// sourceMark begins the lines of the head comment that name sources.
+// sourceMark is the prefix of the head comment's source lines.
 const sourceMark = "source:"
 
-// Summary returns the first line of the head comment, without its full stop;
-// it is empty if the script has no head comment.
+// Summary returns the first line of the head comment without its final period, or an empty string.
 func (s *Script) Summary() string {
 	for _, line := range s.Doc {
 		if !strings.HasPrefix(line, sourceMark) {
@@ -16,7 +15,7 @@ func (s *Script) Summary() string {
 	return ""
 }
 
-// Sources returns what the lines "# source: …" of the head comment name.
+// Sources returns the texts of the head comment's "# source: …" lines.
 func (s *Script) Sources() []string {
 	var sources []string
 	for _, line := range s.Doc {

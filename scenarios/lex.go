@@ -9,24 +9,24 @@ import (
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
-// A word of a script, and where it begins.
+// word is a word of a script with its position.
 type word struct {
 	text   string
 	column int // in characters, from 1
 }
 
-// A line of a script, cut into words.
+// line is a line of a script, split into words.
 type line struct {
 	number    int
 	words     []word
 	commented bool
-	indented  bool   // there are blanks in front of what there is
-	comment   string // without "#", one blank after it, and blanks at the end
-	end       int    // the column behind the last word, where more was expected
+	indented  bool   // the line begins with white space
+	comment   string // without "#", the blank after it, and trailing blanks
+	end       int    // the column after the last word, for errors about a missing word
 }
 
-// lex cuts a text into lines and lines into words. What it is, such as a script, is
-// for messages.
+// lex splits a text into lines and lines into words. The kind of the text, such as "script",
+// appears in messages.
 func lex(file, what string, src []byte) ([]line, error) {
 	if len(src) > MaxFile {
 		return nil, &SyntaxError{File: file, Line: 1, Column: 1,
@@ -48,7 +48,7 @@ func lex(file, what string, src []byte) ([]line, error) {
 	return lines, nil
 }
 
-// cut cuts one line into words. Its error lacks file and line.
+// cut splits one line into words. Its error lacks file and line.
 func cut(what, text string) (line, *SyntaxError) {
 	if len(text) > maxLine {
 		return line{}, &SyntaxError{Column: 1, Message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}

@@ -11,9 +11,8 @@ import (
 //go:embed library/*.txt services/*.txt
 var library embed.FS
 
-// Names returns the names of the library's scripts in the order in which
-// reports list them: from a faultless run, by what goes wrong, to locks on
-// several nodes.
+// Names returns the names of the library's scripts in the order of the reports. The order is first
+// a run without faults, then by the kind of the anomaly, then locks on several nodes.
 func Names() []string {
 	return strings.Fields(`
 		contention ten-contenders
@@ -34,17 +33,16 @@ func Names() []string {
 		partition-minority partition-majority`)
 }
 
-// OfServices returns the names of further scripts, in their order: those about locks of other services than Redis, whose
-// servers keep together by themselves.
+// OfServices returns the names of the scripts about locks of other services than Redis, whose
+// servers form clusters.
 func OfServices() []string {
 	return strings.Fields(`holder-cut-off leader-paused leader-clock-fast follower-behind leader-cut-off minority-cut-off all-cut-off`)
 }
 
-// All returns the names of all scripts that come with the program: [Names], and then [OfServices].
+// All returns the names of all scripts of the program: [Names] followed by [OfServices].
 func All() []string { return append(Names(), OfServices()...) }
 
-// Library returns the scripts that come with the program, in the order of
-// [Names]. The scripts are the caller's own.
+// Library returns the library's scripts, in the order of [Names]. The caller owns the scripts.
 func Library() ([]*Script, error) {
 	var scripts []*Script
 	for _, name := range Names() {
@@ -57,7 +55,7 @@ func Library() ([]*Script, error) {
 	return scripts, nil
 }
 
-// Lookup returns the script of that name, one of [All].
+// Lookup returns the script with the given name, which must be in [All].
 func Lookup(name string) (*Script, error) {
 	src := Source(name)
 	if src == nil {
@@ -74,7 +72,7 @@ func Lookup(name string) (*Script, error) {
 	return script, nil
 }
 
-// Source returns the text of the script of that name, one of [All]; nil if there is none.
+// Source returns the text of the script with the given name, or nil if the name is not in [All].
 func Source(name string) []byte {
 	for _, dir := range []string{"library/", "services/"} {
 		if src, err := library.ReadFile(dir + name + ".txt"); err == nil {

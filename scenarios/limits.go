@@ -2,21 +2,21 @@ package scenarios
 
 import "time"
 
-// MaxFile is how many bytes a script may have.
+// MaxFile is the maximum size of a script, in bytes.
 const MaxFile = 1 << 20
 
-// MaxNodes is how many nodes a script may have.
+// MaxNodes is the maximum number of nodes of a script.
 const MaxNodes = 9
 
-// The other limits of a script. docs/script.md states them too.
+// Other limits of a script. docs/script.md lists them, too.
 const (
 	maxLine     = 10_000 // bytes
 	maxClients  = 26
 	maxReplicas = 3
 	maxCount    = 1000 // of rounds, retries, replies and times
 
-	// A span in TTLs and the TTL itself are bounded so that their product
-	// still is a time.Duration.
+	// The limits of a span in TTLs and of the TTL ensure that their product fits into a
+	// time.Duration.
 	maxTime = 1000 * time.Hour
 	maxTTLs = 1000
 	minTTLs = 1e-6

@@ -12,15 +12,15 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Param is a value that a script leaves open. It is written $NAME in settings and steps,
-// and is At unless somebody else says so.
+// Param is a parameter of a script. Settings and steps refer to it as $NAME. Its value is At unless
+// the caller chooses another value.
 type Param struct {
 	Name  string
 	Range Range
-	At    string // as scripts write it
+	At    string // in the script language
 }
 
-// String returns the param as scripts write it, without the word param.
+// String returns the parameter in the script language, without the word param.
 func (p Param) String() string {
 	text := p.Name + " " + p.Range.String()
 	if p.At != p.Range.Text(p.Range.To) {
@@ -29,21 +29,21 @@ func (p Param) String() string {
 	return text
 }
 
-// A Range is where a [Param] may be: numbers of one unit, both ends included.
+// Range is the range of a [Param]: numbers with one unit, including both ends.
 type Range struct {
 	From, To float64
-	// Unit is what stands behind the numbers: ttl, x, %, or nothing; or time, for lengths of
-	// time, whose numbers are nanoseconds.
+	// Unit is the unit of the numbers: ttl, x, %, empty, or "time" for durations, whose numbers are
+	// nanoseconds.
 	Unit string
-	// Whole says that there is nothing between two whole numbers.
+	// Whole restricts the values to whole numbers.
 	Whole bool
 }
 
-// unitTime is the unit of what Go calls a duration.
+// unitTime is the unit of Go durations.
 const unitTime = "time"
 
-// ParseRange reads a range such as 0.1ttl..2ttl, 1s..1m or 1..5. Where one end is 0, it may go
-// without its unit.
+// ParseRange parses a range such as 0.1ttl..2ttl, 1s..1m or 1..5. An end that is 0 may omit its
+// unit.
 func ParseRange(text string) (Range, error) {
 	from, to, two := strings.Cut(text, "..")
 	if !two {
@@ -76,7 +76,7 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// quantity reads a number with its unit.
+// quantity parses a number with its unit.
 func quantity(text string) (n float64, unit string, err error) {
 	if d, err := time.ParseDuration(text); err == nil && strings.Trim(text, "+-0.") != "" {
 		return float64(d), unitTime, nil
@@ -89,14 +89,15 @@ func quantity(text string) (n float64, unit string, err error) {
 	return n, text[len(end):], nil
 }
 
-// String returns the range as scripts write it; [ParseRange] reads it back.
+// String returns the range in the script language. [ParseRange] parses the result.
 func (r Range) String() string { return r.Text(r.From) + ".." + r.Text(r.To) }
 
-// Of returns the value of the range at i of n steps, both ends included, as it is written.
+// Of returns the rounded value of the range at step i of n, where step 0 is From and step n is To.
 func (r Range) Of(i, n int) float64 { return r.round(r.From + (r.To-r.From)*float64(i)/float64(n)) }
 
-// round returns the number that is written: a thousandth of a second if the range is a
-// second or more, else a millionth; six digits behind the point; or a whole number.
+// round rounds a number to the precision of the script language. Durations are rounded to 1 ms if
+// the range spans at least 1 s, otherwise to 1 µs; other numbers to six decimals, or to whole
+// numbers if Whole is set.
 func (r Range) round(v float64) float64 {
 	to := 1e-6
 	switch {
@@ -113,7 +114,7 @@ func (r Range) round(v float64) float64 {
 	return math.Round(v/to) * to
 }
 
-// Text returns a number of the range as scripts write it.
+// Text returns a number of the range in the script language.
 func (r Range) Text(v float64) string {
 	v = r.round(v)
 	if r.Unit == unitTime {
@@ -121,12 +122,12 @@ func (r Range) Text(v float64) string {
 	}
 	text := strconv.FormatFloat(v+0, 'f', -1, 64)
 	if r.Unit == "" && !r.Whole && !strings.Contains(text, ".") {
-		text += ".0" // or it would be read as a whole number, and its range as one of these
+		text += ".0" // otherwise the parser would read a whole number, and a range of whole numbers
 	}
 	return text + r.Unit
 }
 
-// param reads "param pause 0ttl..2ttl at 1.1ttl", behind its first word.
+// param parses "param pause 0ttl..2ttl at 1.1ttl", after its first word.
 func (p *parser) param(c *cursor) error {
 	name := c.next()
 	switch {
@@ -173,10 +174,10 @@ func (p *parser) param(c *cursor) error {
 	return nil
 }
 
-// maxParams is how many a script may have.
+// maxParams is the maximum number of parameters of a script.
 const maxParams = 8
 
-// escaped has a text that is a format say itself.
+// escaped escapes a text for use in a format string.
 func escaped(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 func validParam(name string) bool {
@@ -184,18 +185,18 @@ func validParam(name string) bool {
 		madeOf(name, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' })
 }
 
-// maxName is how long the name of a param may be.
+// maxName is the maximum length of a parameter's name.
 const maxName = 30
 
-// fill puts the values of params into a line, and returns it as it was written, or nothing
-// if there are none in it.
+// fill replaces the parameters of a line with their values. fill returns the original line, or an
+// empty string if the line has no parameters.
 func (p *parser) fill(l *line) (written string, err error) {
 	if len(l.words) == 0 || !slices.ContainsFunc(l.words, func(w word) bool { return strings.Contains(w.text, "$") }) {
 		return "", nil
 	}
 	switch l.words[0].text {
 	case "expect", "param", "for", "elsewhere", "measure", "stop":
-		return "", nil // who reads them says what is wrong with it
+		return "", nil // the parsers of these lines report the error
 	}
 	var was []string
 	words := slices.Clone(l.words)
@@ -220,7 +221,7 @@ func (p *parser) fill(l *line) (written string, err error) {
 	return strings.Join(was, " "), nil
 }
 
-// open keeps how lines with params were written, whose text is what it is with their values.
+// open stores the text with values of every line that was written with parameters.
 func (p *parser) open() {
 	keep := func(number int, text string) {
 		if n, ok := p.script.layout.notes[number]; ok && n.written != "" {
@@ -236,8 +237,8 @@ func (p *parser) open() {
 	}
 }
 
-// With returns the text of the script with other values of params, by their names. They are
-// of the ranges' units; whether the script is one with them, [Parse] says.
+// With returns the text of the script with other values for the named parameters. The values must
+// have the units of the ranges; [Parse] reports whether the resulting script is valid.
 func (s *Script) With(values map[string]string) []byte {
 	of := *s
 	of.Params = slices.Clone(s.Params)
@@ -249,7 +250,7 @@ func (s *Script) With(values map[string]string) []byte {
 	return of.Format()
 }
 
-// OpenTTL reports whether the lease is a param's value.
+// OpenTTL reports whether the lease is the value of a parameter.
 func (s *Script) OpenTTL() bool {
 	for _, setting := range s.layout.settings {
 		if setting.key == "ttl" {
@@ -259,7 +260,7 @@ func (s *Script) OpenTTL() bool {
 	return false
 }
 
-// Uses reports whether a param's name stands in the script.
+// Uses reports whether the script uses the parameter.
 func (s *Script) Uses(param string) bool {
 	for _, n := range s.layout.notes {
 		for _, w := range strings.Fields(n.written) {
@@ -271,8 +272,8 @@ func (s *Script) Uses(param string) bool {
 	return false
 }
 
-// OpenSpan returns the text of a script in which a length of time is a param: the nth on
-// that line, both from 1. The line is one of the text.
+// OpenSpan returns the text of a script in which a duration becomes a parameter. The parameter
+// replaces the nth duration of the line with the given number, both counted from 1.
 func OpenSpan(file string, src []byte, number, nth int, name string, r Range) ([]byte, error) {
 	lines, err := lex(file, "script", src)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
-// Parse reads a script. The name is the file's name or path; without its
-// folders and ".txt" it becomes the script's. A script that is wrong yields a
-// [*SyntaxError] about the first thing that is wrong with it. See
-// docs/script.md for the language.
+// Parse parses a script. The name is the file's name or path; its base name without ".txt" becomes
+// the script's name. An invalid script returns a [*SyntaxError] for its first error. docs/script.md
+// describes the language.
 func Parse(name string, src []byte) (*Script, error) {
-	if base := filepath.Base(name); !printable.IsLine(base) { // a cell has this name in files of JSON
+	if base := filepath.Base(name); !printable.IsLine(base) { // a cell has this name in JSON files
 		return nil, &SyntaxError{File: name, Line: 1, Column: 1,
 			Message: fmt.Sprintf("invalid file name %q: must be UTF-8 without control characters: rename the file", base)}
 	}
@@ -45,18 +44,18 @@ func Parse(name string, src []byte) (*Script, error) {
 	return p.script, nil
 }
 
-// A parser reads one script, line by line.
+// parser parses one script, line by line.
 type parser struct {
 	file   string
 	script *Script
-	given  map[string]int // the settings so far and their lines, see placed
+	given  map[string]int // the settings so far with their lines, see placed
 	past   validator
-	head   bool     // still within the head comment
-	begun  bool     // the settings are over
+	head   bool     // the current line may belong to the head comment
+	begun  bool     // the settings have ended
 	above  []string // comments and blank lines that belong to the next line
 }
 
-// line reads one line of any kind.
+// line parses one line of any kind.
 func (p *parser) line(l line) error {
 	if len(l.words) == 0 {
 		p.keepComment(l)
@@ -86,7 +85,7 @@ func (p *parser) line(l line) error {
 	return nil
 }
 
-// keepComment keeps a line that says nothing: a comment or a blank line.
+// keepComment stores a comment or a blank line.
 func (p *parser) keepComment(l line) {
 	switch {
 	case !l.commented:
@@ -101,9 +100,9 @@ func (p *parser) keepComment(l line) {
 	}
 }
 
-// step reads a line that does something.
+// step parses a line with a step.
 func (p *parser) step(c *cursor) error {
-	words := func() []string { // for who is told about them
+	words := func() []string { // computed only for errors
 		words := append(stepWords(), "expect")
 		if !p.begun {
 			words = append(words, settingWords()...)
@@ -139,7 +138,7 @@ func (p *parser) step(c *cursor) error {
 	return nil
 }
 
-// expect reads a line that says what must be found.
+// expect parses an expect line.
 func (p *parser) expect(c *cursor) error {
 	if err := p.begin(c); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (p *parser) expect(c *cursor) error {
 	e := Expect{Line: c.number, Reason: oneBlank(c.comment)}
 	colon := slices.IndexFunc(c.words, func(w word) bool { return strings.HasSuffix(w.text, ":") })
 	for c.at <= colon {
-		// The colon may stand alone behind the last selector.
+		// The colon may be separated from the last selector by a blank.
 		w := c.next()
 		text := w.text
 		if c.at == colon+1 {
@@ -170,7 +169,7 @@ func (p *parser) expect(c *cursor) error {
 	return nil
 }
 
-// anomalies reads the rest of a line: the anomalies that there may be, or none.
+// anomalies parses the rest of a line: a list of anomalies, or none.
 func anomalies(c *cursor) ([]checker.Anomaly, error) {
 	if c.peek() == "" {
 		return nil, c.unexpected("an anomaly, or none,")
@@ -193,7 +192,7 @@ func anomalies(c *cursor) ([]checker.Anomaly, error) {
 	return list, nil
 }
 
-// begin ends the settings, with the first line of another kind.
+// begin ends the settings at the first line of another kind.
 func (p *parser) begin(c *cursor) error {
 	if p.begun {
 		return nil
@@ -205,7 +204,7 @@ func (p *parser) begin(c *cursor) error {
 
 // finish checks the script as a whole.
 func (p *parser) finish(last int) error {
-	// "Nothing there" is reported where the missing line could be added.
+	// A missing line is reported at the position where it could be added.
 	missing := func(message string) error {
 		return &SyntaxError{File: p.file, Line: max(last, 1), Column: 1, Message: message}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// latency reads "latency A n1 50ms jitter 10ms".
+// latency parses "latency A n1 50ms jitter 10ms".
 func (p *parser) latency(c *cursor) ([]Action, error) {
 	c.next()
 	var fault faults.Latency
@@ -28,7 +28,7 @@ func (p *parser) latency(c *cursor) ([]Action, error) {
 	return one(Inject{fault}, err)
 }
 
-// bandwidth reads "bandwidth A n1 200B/ttl".
+// bandwidth parses "bandwidth A n1 200B/ttl".
 func (p *parser) bandwidth(c *cursor) ([]Action, error) {
 	c.next()
 	var fault faults.Bandwidth
@@ -45,8 +45,8 @@ func (p *parser) bandwidth(c *cursor) ([]Action, error) {
 	return one(Inject{fault}, err)
 }
 
-// links reads "partition A from n1 n2", "timeout A from n1 n2 after 0.5ttl" and
-// "heal A from n1 n2", and of nodes what [parser.between] says.
+// links parses "partition A from n1 n2", "timeout A from n1 n2 after 0.5ttl" and "heal A from n1
+// n2". For links between nodes, links calls [parser.between].
 func (p *parser) links(c *cursor) ([]Action, error) {
 	verb := c.next()
 	if verb.text != "timeout" && isNode(c.peek()) {
@@ -79,7 +79,7 @@ func (p *parser) links(c *cursor) ([]Action, error) {
 	return one(Inject{faults.Timeout{Clients: clients, Nodes: nodes, After: after}}, err)
 }
 
-// between reads "partition n1 from n2 n3" and "heal n1", behind the verb.
+// between parses "partition n1 from n2 n3" and "heal n1", after the verb.
 func (p *parser) between(c *cursor, verb string) ([]Action, error) {
 	nodes, err := p.nodes(c)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *parser) between(c *cursor, verb string) ([]Action, error) {
 	return []Action{Inject{faults.PartitionNodes{Nodes: nodes, From: from}}}, nil
 }
 
-// listed reads a word and the nodes behind it, if it is there.
+// listed parses the given word and the nodes after it, if the word is next.
 func (p *parser) listed(c *cursor, word string) ([]string, error) {
 	if !c.skip(word) {
 		return nil, nil
@@ -116,7 +116,7 @@ func (p *parser) listed(c *cursor, word string) ([]string, error) {
 	return nodes, err
 }
 
-// node reads a line that begins with nodes, or servers.
+// node parses a line that begins with nodes or servers.
 func (p *parser) node(c *cursor) ([]Action, error) {
 	at := c.at
 	nodes, err := p.places(c, true)
@@ -124,7 +124,7 @@ func (p *parser) node(c *cursor) ([]Action, error) {
 		return nil, err
 	}
 	if !slices.Contains(serverWords(), c.peek()) && slices.Contains(nodeWords(), c.peek()) {
-		c.at = at // said of nodes only
+		c.at = at // applies to nodes only
 		if nodes, err = p.nodes(c); err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (p *parser) node(c *cursor) ([]Action, error) {
 	return actions, nil
 }
 
-// nodeFault reads what befalls a node and returns how to say it of each.
+// nodeFault parses a node fault and returns a function that makes the fault for one node.
 func (p *parser) nodeFault(c *cursor) (func(node string) faults.Fault, error) {
 	verb := c.peek()
 	switch verb {
@@ -219,7 +219,7 @@ func drift(c *cursor) (float64, error) {
 	return rate, nil
 }
 
-// replication reads what follows "n1 replication".
+// replication parses the words after "n1 replication".
 func replication(c *cursor) (fault faults.Replication, err error) {
 	fault.Mode = faults.ReplicationMode(c.peek())
 	switch fault.Mode {

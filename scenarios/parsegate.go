@@ -7,12 +7,12 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// gateWords returns the words of the orders to the gate.
+// gateWords returns the verbs of the gate commands.
 func gateWords() []string {
 	return []string{"hold", "delay", "drop", "reset", "pass", "clear"}
 }
 
-// gate reads an order to the gate.
+// gate parses a gate command.
 func (p *parser) gate(c *cursor) ([]Action, error) {
 	verb := c.next()
 	clients, err := p.clients(c)
@@ -49,7 +49,7 @@ func (p *parser) gate(c *cursor) ([]Action, error) {
 	}
 }
 
-// pass reads what may follow the clients of a pass, in any order: once, on NODES.
+// pass parses the clauses after the clients of a pass, in any order: once, on NODES.
 func (p *parser) pass(c *cursor) (pass faults.Pass, err error) {
 	for c.peek() != "" && err == nil {
 		switch clause := c.peek(); {
@@ -66,14 +66,14 @@ func (p *parser) pass(c *cursor) (pass faults.Pass, err error) {
 	return pass, err
 }
 
-// order is what hold, delay, drop and reset have in common.
+// order holds the common fields of hold, delay, drop and reset.
 type order struct {
 	match faults.Match
 	by    faults.Span
 	times int
 }
 
-// messages reads which messages an order is about: "before SETNX SET".
+// messages parses the messages that a gate command selects: "before SETNX SET".
 func (p *parser) messages(c *cursor, match *faults.Match) error {
 	match.Way = faults.Way(c.peek())
 	switch match.Way {
@@ -119,7 +119,7 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 	return nil
 }
 
-// effects lists the effects by which messages of that way can be told.
+// effects returns the list of effects that select messages in the given direction.
 func effects(way faults.Way) string {
 	var list []string
 	for _, effect := range faults.Effects(way) {
@@ -129,7 +129,7 @@ func effects(way faults.Way) string {
 	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
-// clauses reads what may follow, in any order: by SPAN, on NODES, times N, or none.
+// clauses parses the clauses of a gate command, in any order: by SPAN, on NODES, times N, or none.
 func (p *parser) clauses(c *cursor, verb string, o *order) error {
 	var seen []string
 	for c.peek() != "" {

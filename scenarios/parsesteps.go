@@ -6,8 +6,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// stepWords returns the words that steps begin with, besides the names of
-// clients and nodes.
+// stepWords returns the first words of steps, apart from the names of clients and nodes.
 func stepWords() []string {
 	return []string{
 		"begin", "await", "wait", "measure", "stop",
@@ -16,17 +15,17 @@ func stepWords() []string {
 	}
 }
 
-// clientWords returns what can be said of clients.
+// clientWords returns the verbs for clients.
 func clientWords() []string {
 	return append(callWords(), "pause", "resume", "crash", "restart", "cancel", "clock")
 }
 
-// callWords returns what clients do themselves, and can begin.
+// callWords returns the verbs for the clients' own actions, which may follow begin.
 func callWords() []string {
 	return []string{"acquire", "try", "release", "extend", "work", "write", "rounds"}
 }
 
-// nodeWords returns what can be said of nodes.
+// nodeWords returns the verbs for nodes.
 func nodeWords() []string {
 	return []string{
 		"crash", "restart", "pause", "resume", "failover", "split", "join",
@@ -34,11 +33,11 @@ func nodeWords() []string {
 	}
 }
 
-// serverWords returns what can be said of a single server, too.
+// serverWords returns the verbs that also apply to a single server.
 func serverWords() []string { return []string{"crash", "restart", "pause", "resume", "clock", "drift"} }
 
-// statement reads one step. A line about several clients or nodes that a fault
-// befalls one by one is as many actions.
+// statement parses one step. A line that applies a fault to several clients or nodes returns one
+// action for each.
 func (p *parser) statement(c *cursor) ([]Action, error) {
 	switch first := c.peek(); {
 	case slices.Contains(gateWords(), first):
@@ -78,7 +77,7 @@ func isStep(first string) bool {
 	return slices.Contains(stepWords(), first) || isNode(first) || isClient(first)
 }
 
-// one is the result of a statement that is a single action.
+// one converts a single action to the result of a statement.
 func one(action Action, err error) ([]Action, error) {
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func one(action Action, err error) ([]Action, error) {
 	return []Action{action}, nil
 }
 
-// call reads what clients do themselves: "A B acquire within 2ttl".
+// call parses the clients' own actions: "A B acquire within 2ttl".
 func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 	clients, err := p.clients(c)
 	if err != nil {
@@ -122,7 +121,7 @@ func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 	return nil, c.unexpected("what the client does", clientWords()...)
 }
 
-// roundsOf reads how often, or how long, and what is in a round.
+// roundsOf parses the number or the duration of rounds, and the content of a round.
 func roundsOf(c *cursor) (r Rounds, err error) {
 	if c.skip("for") {
 		r.For, err = span(c, positive)
@@ -143,7 +142,7 @@ func roundsOf(c *cursor) (r Rounds, err error) {
 	return r, err
 }
 
-// client reads a line that begins with clients.
+// client parses a line that begins with clients.
 func (p *parser) client(c *cursor) ([]Action, error) {
 	at := c.at
 	clients, err := p.clients(c)
@@ -184,7 +183,7 @@ func (p *parser) client(c *cursor) ([]Action, error) {
 	return actions, nil
 }
 
-// await reads "await A B held within 2ttl".
+// await parses "await A B held within 2ttl".
 func (p *parser) await(c *cursor) ([]Action, error) {
 	clients, err := p.clients(c)
 	if err != nil {

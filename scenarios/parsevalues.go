@@ -24,7 +24,7 @@ func isThreadLetter(letter rune) bool {
 	return isName(letter) || strings.ContainsRune("-_.", letter)
 }
 
-// madeOf reports whether text is not empty and has only such letters.
+// madeOf reports whether text is not empty and consists of letters that such accepts.
 func madeOf(text string, such func(rune) bool) bool {
 	return text != "" && !strings.ContainsFunc(text, func(letter rune) bool { return !such(letter) })
 }
@@ -34,14 +34,14 @@ func isClient(text string) bool {
 	return madeOf(text, isName) && text[0] >= 'A' && text[0] <= 'Z'
 }
 
-// isNode reports whether text has the form of a node's name, or of a server's.
+// isNode reports whether text has the form of a node's or a server's name.
 func isNode(text string) bool {
 	text, number, server := strings.Cut(text, "/")
 	digits, ok := strings.CutPrefix(text, "n")
 	return text == faults.Quorum && !server || ok && madeOf(digits, isDigit) && (!server || madeOf(number, isDigit))
 }
 
-// nodeNames returns the names that a script with n nodes can use.
+// nodeNames returns the node names that a script with n nodes can use.
 func nodeNames(n int) []string {
 	var names []string
 	for i := 1; i <= n; i++ {
@@ -50,7 +50,7 @@ func nodeNames(n int) []string {
 	return append(names, faults.Quorum)
 }
 
-// clients reads the names of declared clients, as many as follow.
+// clients parses a list of declared clients.
 func (p *parser) clients(c *cursor) ([]string, error) {
 	var names []string
 	for isClient(c.peek()) {
@@ -66,11 +66,11 @@ func (p *parser) clients(c *cursor) ([]string, error) {
 	return names, nil
 }
 
-// undeclared is the error about what has the form of a client's name and is
-// none: a word of the language, perhaps, in capital letters.
+// undeclared returns the error for an undeclared client: the word may be a word of the language in
+// capital letters.
 func (p *parser) undeclared(c *cursor, w word) error {
 	message := "client %q is not declared: the script has clients " + strings.Join(p.script.Clients, " ")
-	// After hold and the like a command stands where its way should.
+	// After hold and the other gate verbs, the word may be a command without its direction.
 	command := slices.Contains(gateWords(), c.words[0].text) && knownCommand(w.text)
 	words := append(languageWords(), nodeNames(p.script.Nodes)...)
 	if slices.Contains(p.script.Clients, c.words[0].text) {
@@ -93,11 +93,10 @@ func (p *parser) serverNames(node string) []string {
 	return names
 }
 
-// nodes reads the names of nodes, as many as follow.
+// nodes parses a list of node names.
 func (p *parser) nodes(c *cursor) ([]string, error) { return p.places(c, false) }
 
-// places reads the names of nodes, as many as follow, and where those can stand
-// of servers.
+// places parses a list of node names and, if servers is true, of server names.
 func (p *parser) places(c *cursor, servers bool) ([]string, error) {
 	var names []string
 	for isNode(c.peek()) {
@@ -119,8 +118,7 @@ func (p *parser) places(c *cursor, servers bool) ([]string, error) {
 	return names, nil
 }
 
-// number reads a whole number in words such as "rounds 5"; what names it in
-// messages.
+// number parses a whole number in a phrase such as "rounds 5"; what is its name in messages.
 func number(c *cursor, what string, least, most int) (int, error) {
 	if c.peek() == "" {
 		return 0, c.unexpected("the number of " + what)
@@ -136,7 +134,7 @@ func number(c *cursor, what string, least, most int) (int, error) {
 	return n, nil
 }
 
-// A spanRule says which spans make sense in a place.
+// spanRule is the set of valid spans for a position in the grammar.
 type spanRule int
 
 const (
@@ -145,7 +143,7 @@ const (
 	anySign
 )
 
-// span reads a length of time.
+// span parses a duration.
 func span(c *cursor, allowed spanRule) (faults.Span, error) {
 	if c.peek() == "" {
 		return faults.Span{}, c.unexpected("a length of time such as 30s or 1.1ttl")
@@ -166,7 +164,7 @@ func span(c *cursor, allowed spanRule) (faults.Span, error) {
 	return s, nil
 }
 
-// rate reads how many bytes pass in a time.
+// rate parses a number of bytes per time.
 func rate(c *cursor) (faults.Rate, error) {
 	if c.peek() == "" {
 		return faults.Rate{}, c.unexpected("a rate such as 200B/ttl or 2KB/s")

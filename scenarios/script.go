@@ -1,9 +1,8 @@
-// Package scenarios is the script language: what a scenario says, how it is
-// read and written, and the library of scenarios that comes with the program.
+// Package scenarios implements the script language: the syntax tree of a scenario, its parser and
+// formatter, and the library of scenarios.
 //
-// Text comes in, a [Script] goes out; the harness plays it. The package
-// imports faults and checker for the words of the language, and no other room
-// of this module.
+// The input is a text, the output a [Script] that package harness runs. The package imports faults
+// and checker for the words of the language.
 package scenarios
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Script is one scenario. The zero value is not valid; scripts come from
-// [Parse].
+// Script is one scenario. The zero value is not valid; use [Parse].
 type Script struct {
 	// Name is the file's name without ".txt".
 	Name string
@@ -26,43 +24,43 @@ type Script struct {
 	Expects []Expect
 
 	layout  layout
-	library bool // it comes with the program
+	library bool // the script belongs to the library
 }
 
-// Settings are what a script declares before its first step. See docs/script.md
-// for the words.
+// Settings holds the declarations that precede a script's first step. docs/script.md describes the
+// words.
 type Settings struct {
 	TTL      time.Duration // the lease; default 30 s
 	Clients  []string      // participants; at least one
-	Nodes    int           // nodes n1 … that the script may name; a strategy with fewer is not played; default 1
+	Nodes    int           // nodes n1 … that the script may name; a strategy with fewer nodes is not applicable; default 1
 	Replicas int           // replicas of each node; default 0
-	For      []Selector    // which strategies it applies to; empty means all
-	// Elsewhere are names and tags of strategies that other programs have: who
-	// plays the script without them is told nothing by lines about them.
+	For      []Selector    // strategies to which the script applies; empty means all
+	// Elsewhere lists names and tags of strategies in other programs. Lines with these selectors
+	// are not an error in a program without these strategies.
 	Elsewhere []Selector
-	// Params are values that others may want to be different, in the order in which they were
-	// declared. What they are is in the rest of the script already: [Script.With] changes that.
+	// Params are the script's parameters, in the order of their declarations. The rest of the
+	// script already contains their values; [Script.With] changes the values.
 	Params []Param
 
 	Grace    faults.Span // default 0.5ttl
 	Bound    faults.Span // default 5ttl
-	Patience faults.Span // how long an acquire waits if its step doesn't say; default 3ttl
+	Patience faults.Span // default time limit of an acquire; default 3ttl
 
-	Retries        int               // how often a client library repeats a command that got no answer; default 0
-	ReadTimeout    faults.Span       // how long a client library waits for an answer; default 0.1ttl
+	Retries        int               // retries of a command without a reply by a client library; default 0
+	ReadTimeout    faults.Span       // reply timeout of a client library; default 0.1ttl
 	IgnoreContext  bool              // client libraries ignore context deadlines on the wire, as go-redis does by default; default false
-	HonourValidity bool              // clients stop at the validity that their lock publishes; default false
-	Threads        map[string]string // thread id of a client; default: a different one for each
+	HonourValidity bool              // clients stop at the end of the validity that their lock computes; default false
+	Threads        map[string]string // thread id of a client; default: a different id for each client
 }
 
-// A Step is one line of the script that does something.
+// Step is one action of the script.
 type Step struct {
 	Line int // in the file, from 1
 	Do   Action
 }
 
-// An Action is what a [Step] does: [Call], [Work], [Rounds], [Write], [Await],
-// [Wait], [Measure] or [Inject]. String returns it as scripts write it.
+// Action is the action of a [Step]: [Call], [Work], [Rounds], [Write], [Await], [Wait], [Measure]
+// or [Inject]. String returns the action in the script language.
 type Action interface {
 	String() string
 	isAction()
@@ -73,11 +71,10 @@ type (
 	Call struct {
 		Clients []string
 		Op      string      // "acquire", "try", "release" or "extend"
-		Within  faults.Span // patience of acquire; zero means the script's
-		Begin   bool        // don't wait for it to come back
+		Within  faults.Span // time limit of acquire; zero means the script's patience
+		Begin   bool        // do not wait until the operation returns
 	}
-	// Work keeps clients busy for a time of their own: it stands still while
-	// they are paused.
+	// Work keeps clients busy for a time that does not include their pauses.
 	Work struct {
 		Clients []string
 		For     faults.Span
@@ -86,11 +83,11 @@ type (
 	// Rounds makes clients acquire, write, work and release, Times times or until For has passed.
 	Rounds struct {
 		Clients []string
-		Times   int         // 0 if For says how long
-		For     faults.Span // zero if Times says how often
+		Times   int         // 0 if For is set
+		For     faults.Span // zero if Times is set
 		Work    faults.Span
-		Update  bool        // write behind the work, what was made of what was there before
-		Think   faults.Span // mean of the time between two rounds, which is random
+		Update  bool        // write after the work, as a read-modify-write does, in place of before it
+		Think   faults.Span // mean of the random time between two rounds
 		Begin   bool
 	}
 	// Write makes clients write to the protected resource.
@@ -98,18 +95,18 @@ type (
 		Clients []string
 		Begin   bool
 	}
-	// Await waits until something is so, at most Within (zero means the
-	// harness's limit); then the script goes on.
+	// Await waits until a condition is met, at most Within; zero means the harness's limit. The
+	// script then continues in any case.
 	Await struct {
 		Clients []string
 		State   AwaitState
 		Count   int      // for AwaitReplies
-		Nodes   []string // for AwaitHeld: on each of these; empty means any
+		Nodes   []string // for AwaitHeld: on each of these nodes; empty means on any node
 		Within  faults.Span
 	}
 	// Wait lets time pass.
 	Wait struct{ For faults.Span }
-	// Measure starts or stops the stopwatch of that name.
+	// Measure starts or stops the stopwatch with the given name.
 	Measure struct {
 		Name string
 		Stop bool
@@ -118,30 +115,30 @@ type (
 	Inject struct{ Fault faults.Fault }
 )
 
-// AwaitState is what an [Await] waits for, of every client that it names.
+// AwaitState is the condition of an [Await], for every client that it names.
 type AwaitState string
 
-// What can be awaited. Each is given up early when it can no longer happen:
-// the client is idle, or crashed.
+// Conditions of an await. The wait for a client ends early if the condition can no longer be met,
+// because the client is idle or crashed.
 const (
-	AwaitDone    AwaitState = "done"    // it has no operation under way
-	AwaitHeld    AwaitState = "held"    // the gate holds a message of its
-	AwaitReplies AwaitState = "replies" // it received Count replies since its last operation began
-	AwaitHolding AwaitState = "holding" // it believes that it holds the lock
+	AwaitDone    AwaitState = "done"    // the client has no operation in progress
+	AwaitHeld    AwaitState = "held"    // the gate holds a message of the client
+	AwaitReplies AwaitState = "replies" // the client received Count replies since its last operation began
+	AwaitHolding AwaitState = "holding" // the client believes that it holds the lock
 )
 
-// An Expect says which anomalies a run must show: exactly these.
+// Expect lists the anomalies that a run must show: exactly these.
 type Expect struct {
 	Line int
-	// For selects the strategies; empty means all. Of several lines that
-	// select a strategy the last one counts.
+	// For selects the strategies; empty means all. If several lines select a strategy, the last
+	// line counts.
 	For       []Selector
 	Anomalies []checker.Anomaly // empty means none
-	Reason    string            // the comment behind it
+	Reason    string            // the comment after the line
 }
 
-// A Selector selects strategies: by name ("redlock"), by pattern
-// ("set-nx-px-*"), or by tag ("@single").
+// Selector selects strategies by name ("redlock"), by pattern ("set-nx-px-*"), or by tag
+// ("@single").
 type Selector string
 
 func (Call) isAction()    {}
@@ -153,18 +150,18 @@ func (Wait) isAction()    {}
 func (Measure) isAction() {}
 func (Inject) isAction()  {}
 
-// Rigid reports whether the script tells time in seconds anywhere but in its
-// lease: with a longer lease it would be another script.
+// Rigid reports whether the script contains absolute times of at least 1 ms, apart from its lease.
+// With a longer lease, such a script would have a different meaning.
 func (s *Script) Rigid() bool {
 	settings := s.Settings
 	settings.TTL = 0
 	return tellsSeconds(reflect.ValueOf(settings)) || tellsSeconds(reflect.ValueOf(s.Steps))
 }
 
-// tellsSeconds looks for spans of absolute time in whatever there is.
+// tellsSeconds reports whether a value contains an absolute time.
 func tellsSeconds(v reflect.Value) bool {
 	if span, ok := v.Interface().(faults.Span); ok {
-		return span.Abs >= time.Millisecond // less is a matter of order
+		return span.Abs >= time.Millisecond // shorter spans only determine an order
 	}
 	if rate, ok := v.Interface().(faults.Rate); ok {
 		return rate.Per.Abs != 0

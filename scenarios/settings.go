@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// Defaults returns the settings of a script that states none; a script that
-// isn't parsed must still add its clients.
+// Defaults returns the settings of a script without settings. A script that does not come from
+// Parse must still set its clients.
 func Defaults() Settings {
 	return Settings{
 		TTL:         30 * time.Second,
@@ -22,7 +22,7 @@ func Defaults() Settings {
 	}
 }
 
-// settingWords returns the words that settings begin with, in canonical order.
+// settingWords returns the first words of settings, in canonical order.
 func settingWords() []string {
 	return []string{
 		"ttl", "clients", "nodes", "replicas", "for", "elsewhere", "grace", "bound", "patience",
@@ -30,7 +30,7 @@ func settingWords() []string {
 	}
 }
 
-// setting reads a line that declares something.
+// setting parses a line with a setting.
 func (p *parser) setting(c *cursor) error {
 	name := c.next()
 	if p.begun {
@@ -54,7 +54,7 @@ func (p *parser) setting(c *cursor) error {
 	return nil
 }
 
-// value reads what stands behind a setting's word.
+// value parses the words after a setting's first word.
 func (p *parser) value(c *cursor, name string) (err error) {
 	s := &p.script.Settings
 	switch name {
@@ -102,7 +102,7 @@ func (p *parser) value(c *cursor, name string) (err error) {
 	return err
 }
 
-// thread reads "thread 7 A B".
+// thread parses "thread 7 A B".
 func (p *parser) thread(c *cursor) error {
 	id := c.next()
 	switch {
@@ -132,12 +132,12 @@ func (p *parser) thread(c *cursor) error {
 	return nil
 }
 
-// settled checks the settings against each other, when the last has been read.
+// settled checks the settings against each other, after the last setting.
 func (p *parser) settled(c *cursor) error {
 	if len(p.script.Clients) == 0 {
 		return c.wrong(word{column: 1}, "the script declares no clients before this line: add one such as clients A B")
 	}
-	// By the order of lines, so that the first error is always the same one.
+	// In the order of the lines, so that the first error is deterministic.
 	for _, setting := range p.script.layout.settings {
 		id, isThread := strings.CutPrefix(setting.key, "thread ")
 		if !isThread {
@@ -168,7 +168,7 @@ func ttl(c *cursor) (time.Duration, error) {
 	return length, nil
 }
 
-// declared reads the names of new clients.
+// declared parses the names of new clients.
 func declared(c *cursor) ([]string, error) {
 	var names []string
 	for c.peek() != "" {
@@ -189,7 +189,7 @@ func declared(c *cursor) ([]string, error) {
 	return names, nil
 }
 
-// selectors reads who is meant, to the end of the line.
+// selectors parses selectors up to the end of the line.
 func (p *parser) selectors(c *cursor) ([]Selector, error) {
 	var list []Selector
 	for c.peek() != "" {
@@ -206,7 +206,7 @@ func (p *parser) selectors(c *cursor) ([]Selector, error) {
 	return list, nil
 }
 
-// selector reads one of those, which is a word, or a word without its colon.
+// selector parses one selector; text is the word without a final colon.
 func (p *parser) selector(c *cursor, w word, text string) (Selector, error) {
 	if !validSelector(text) {
 		var meant []string
@@ -219,7 +219,7 @@ func (p *parser) selector(c *cursor, w word, text string) (Selector, error) {
 	return Selector(text), nil
 }
 
-// elsewhere reads the names and tags that other programs have.
+// elsewhere parses the names and tags of strategies in other programs.
 func elsewhere(c *cursor) ([]Selector, error) {
 	var list []Selector
 	for c.peek() != "" {

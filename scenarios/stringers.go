@@ -59,7 +59,7 @@ func (a Measure) String() string {
 
 func (a Inject) String() string { return a.Fault.String() }
 
-// String returns the line as scripts write it, without the comment behind it.
+// String returns the line in the script language, without its comment.
 func (e Expect) String() string {
 	text := "expect"
 	for _, selector := range e.For {
@@ -71,7 +71,7 @@ func (e Expect) String() string {
 	return text + " " + anomalyText(e.Anomalies)
 }
 
-// anomalyText returns a list as [anomalies] reads it.
+// anomalyText returns a list in the form that [anomalies] parses.
 func anomalyText(list []checker.Anomaly) string {
 	if len(list) == 0 {
 		return "none"
@@ -94,7 +94,7 @@ func within(limit faults.Span) string {
 	return " within " + limit.String()
 }
 
-// joined puts words of whatever type in a row.
+// joined joins words with blanks.
 func joined[W checker.Anomaly | Selector](list []W) string {
 	words := make([]string, len(list))
 	for i, word := range list {

@@ -8,12 +8,13 @@ import (
 //go:embed maps/*.txt
 var mapScripts embed.FS
 
-// MapNames returns the names of the scripts with params that come with the program, for maps.
+// MapNames returns the names of the program's scripts with parameters, which are for maps.
 func MapNames() []string {
 	return strings.Fields("pause-lease drift-lease lag-crash roundtrip-lease renewal-outage")
 }
 
-// MapSource returns the file's name and the text of the one of that name, or nothing.
+// MapSource returns the file name and the text of the map script with the given name, or empty
+// results.
 func MapSource(name string) (file string, src []byte) {
 	file = name + ".txt"
 	src, err := mapScripts.ReadFile("maps/" + file)

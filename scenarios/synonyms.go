@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// synonyms returns words of the language, each with others that people use in
-// its place. None of them are accepted: a script has one word per thing.
+// synonyms returns words of the language with other words that users may write instead. The parser
+// does not accept synonyms and only suggests the right word: the language has one word per thing.
 func synonyms() map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(`
@@ -49,7 +49,7 @@ func synonyms() map[string][]string {
 	return all
 }
 
-// sameMeaning returns the candidate that means what the word does elsewhere.
+// sameMeaning returns the candidate for which the word is a synonym.
 func sameMeaning(word string, candidates []string) (string, bool) {
 	word = strings.ToLower(word)
 	all := synonyms()
@@ -60,8 +60,8 @@ func sameMeaning(word string, candidates []string) (string, bool) {
 	return candidates[i], true
 }
 
-// inSmallLetters returns which of the words one with capital letters was meant to
-// be, or means.
+// inSmallLetters returns the word of the list that a word with capital letters stands for, directly
+// or as a synonym.
 func inSmallLetters(word string, words []string) (string, bool) {
 	if lower := strings.ToLower(word); slices.Contains(words, lower) {
 		return lower, true
@@ -69,8 +69,7 @@ func inSmallLetters(word string, words []string) (string, bool) {
 	return sameMeaning(word, words)
 }
 
-// languageWords returns the words of the language but for the names of commands
-// and anomalies.
+// languageWords returns the words of the language, without the names of commands and anomalies.
 func languageWords() []string {
 	words := slices.Concat(clientWords(), nodeWords(), stepWords(), settingWords())
 	return append(words, "expect", "before", "after", "messages", "any", "on", "times", "by", "once", "from", "within",

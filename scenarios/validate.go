@@ -8,20 +8,20 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A validator is what earlier steps did, as far as it decides which later steps
-// make sense. Clients and nodes never share a name.
+// validator holds the effects of the previous steps that decide which steps can follow. Clients and
+// nodes never share a name.
 type validator struct {
-	held    []faults.Match // what some hold may stop
+	held    []faults.Match // messages that earlier holds may stop
 	paused  map[string]bool
 	crashed map[string]bool
-	dead    map[string]int // clients that have crashed and were not restarted, and on which line
+	dead    map[string]int // clients that crashed and were not restarted, with the line of the crash
 	split   map[string]bool
-	started map[string]place // stopwatches, and where
-	running []string         // those that were not stopped, in the order in which they were started
+	started map[string]place // stopwatches, with the positions of their starts
+	running []string         // stopwatches that run, in the order of their starts
 	ahead   *dryRun          // of nodes
 }
 
-// A place is a line of the script, and a column in it.
+// place is a position in the script.
 type place struct{ line, column int }
 
 func newPast() validator {
@@ -31,7 +31,7 @@ func newPast() validator {
 	}
 }
 
-// follow notes a step, or says why it can't come after those before it.
+// follow records a step, or returns an error if it cannot follow the previous steps.
 func (p *validator) follow(c *cursor, action Action) error {
 	switch do := action.(type) {
 	case Call:
@@ -54,10 +54,10 @@ func (p *validator) follow(c *cursor, action Action) error {
 	return nil
 }
 
-// measure follows a stopwatch. Each is stopped before it is started again, or its
-// reading would be nowhere.
+// measure records a stopwatch step. A stopwatch must be stopped before it starts again; otherwise
+// its reading would be lost.
 func (p *validator) measure(c *cursor, do Measure) error {
-	w := c.words[1] // its name may be any word
+	w := c.words[1] // the name may be any word
 	at, started := p.started[do.Name]
 	i := slices.Index(p.running, do.Name)
 	switch {
@@ -73,7 +73,7 @@ func (p *validator) measure(c *cursor, do Measure) error {
 	return nil
 }
 
-// alive refuses to have something done by who is dead.
+// alive returns an error if a client is crashed.
 func (p *validator) alive(c *cursor, clients []string) error {
 	for _, client := range clients {
 		if line, ok := p.dead[client]; ok {
@@ -94,7 +94,7 @@ func (p *validator) befall(c *cursor, fault faults.Fault) error {
 	return nil
 }
 
-// undo refuses to undo, or to wait for, what was never done.
+// undo returns an error for a fault that undoes, or waits for, an action that no previous step did.
 func (p *validator) undo(c *cursor, fault faults.Fault) error {
 	switch fault := fault.(type) {
 	case faults.PauseClient:
@@ -119,7 +119,7 @@ func (p *validator) undo(c *cursor, fault faults.Fault) error {
 		p.crashed[fault.Node] = true
 	case faults.RestartNode:
 		return after(c, p.crashed, fault.Node, "crashed")
-	case faults.Failover: // crashes the primary, which may come back
+	case faults.Failover: // crashes the primary, which may be restarted
 		p.crashed[fault.Node] = true
 	case faults.Split:
 		p.split[fault.Node] = true
@@ -133,8 +133,8 @@ func (p *validator) undo(c *cursor, fault faults.Fault) error {
 	return nil
 }
 
-// stopped refuses to wait for, or to pass, what nothing can hold: for each client, on any
-// node if none is named.
+// stopped returns an error unless a previous hold can stop messages of each client, on each of the
+// nodes, or on any node if nodes is empty.
 func (p *validator) stopped(c *cursor, clients, nodes []string) error {
 	for _, client := range clients {
 		of := slices.DeleteFunc(slices.Clone(p.held), func(m faults.Match) bool {
@@ -153,14 +153,13 @@ func (p *validator) stopped(c *cursor, clients, nodes []string) error {
 	return nil
 }
 
-// nodeOf returns the node that a server belongs to, by its name, or the name
-// itself.
+// nodeOf returns the node of a server's name, or the name itself.
 func nodeOf(name string) string {
 	node, _, _ := strings.Cut(name, "/")
 	return node
 }
 
-// after refuses to undo what was never done.
+// after returns an error unless the action to undo was done before.
 func after(c *cursor, done map[string]bool, name, what string) error {
 	for other := range done {
 		if mayBe(name, other) {
@@ -170,9 +169,9 @@ func after(c *cursor, done map[string]bool, name, what string) error {
 	return c.wrong(c.find(name), fmt.Sprintf("%%q was never %s before this line", what))
 }
 
-// mayBe reports whether two names may be of the same client, node or server. A
-// node may be named by its number in one line and as the quorum's in the other,
-// and any of its servers may be the one that is meant by its name.
+// mayBe reports whether two names may refer to the same client, node or server. A node may have its
+// number in one line and be the quorum's node in the other, and a node's name may refer to any of
+// its servers.
 func mayBe(a, b string) bool {
 	nodeA, nodeB := nodeOf(a), nodeOf(b)
 	switch {

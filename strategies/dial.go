@@ -9,11 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Addr returns the address of the i-th of Nodes, from 0, which is what a client
-// library is told to connect to with [Env.Dial] as its dialer. No two nodes have
-// the same, so libraries may keep what they know by address. It is host and port,
-// except where sentinels know the node: there it is the name that go-redis has for
-// that. Nothing else than Dial reaches a node by it in every world.
+// Addr returns the address of Nodes[i]. A client library connects to Addr with [Env.Dial] as its
+// dialer. No two nodes have the same address, so libraries may use the address as a cache key.
+//
+// The address is host and port, except for a node behind sentinels: there the address is go-redis's
+// name for that node. Only Dial reaches a node by its address in every world. Addr returns an empty
+// string if Nodes[i] is not the client of one server.
 func (env Env) Addr(i int) string {
 	if o := env.options(i); o != nil {
 		return o.Addr
@@ -21,9 +22,9 @@ func (env Env) Addr(i int) string {
 	return ""
 }
 
-// ReadTimeout is how long a client library should wait for an answer, as the
-// script's read-timeout says: that of the go-redis clients in Nodes. Zero says that
-// there is no limit.
+// ReadTimeout returns how long a client library should wait for a reply. The result is the read
+// timeout of the go-redis clients in Nodes, which the script's read-timeout sets. Zero means no
+// limit.
 func (env Env) ReadTimeout() time.Duration {
 	if o := env.options(0); o != nil {
 		return max(0, o.ReadTimeout)
@@ -31,20 +32,17 @@ func (env Env) ReadTimeout() time.Duration {
 	return 0
 }
 
-// Dial connects to the node at one of the addresses that [Env.Addr] returns. It has the form of
-// [net.Dialer.DialContext], as the client libraries want it: in go-redis it is
-// Options.Dialer, in redigo it goes into DialContextFunc, in rueidis DialCtxFn calls
-// it. The network is not looked at.
+// Dial connects to the node at an address from [Env.Addr]. Dial has the signature of
+// [net.Dialer.DialContext], which client libraries accept: Options.Dialer in go-redis,
+// DialContextFunc in redigo, a call from DialCtxFn in rueidis. Dial ignores the network argument.
 //
-// The connection is one of this client's, like those of Nodes, which are dialled by the
-// same code: faults befall it, what is said on it is recorded, and it ends with the client's process. Where the
-// node asks for a login, or has another database than 0, Dial has sent AUTH and
-// SELECT: the library is told neither user nor password nor database. It must be
-// closed by whoever dialled; a lock does so in its Close.
+// The connection belongs to this client, like those of Nodes, which use the same dialer: faults
+// apply to it, its traffic is recorded, and it ends with the client's process. If the node requires
+// a login, or uses another database than 0, Dial has sent AUTH and SELECT, so the library needs no
+// user, password or database. The caller must close the connection; a lock does so in its Close.
 //
-// Dial takes no longer than the client library of Nodes may take to connect, and
-// returns before if ctx is done. The error is that of the network, or says that the
-// login was refused. Safe for concurrent use.
+// Dial takes at most the dial timeout of the clients in Nodes, and returns earlier if ctx is done.
+// The error is a network error or a refused login. Dial is safe for concurrent use.
 func (env Env) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	o, err := env.at(addr)
 	if err != nil {
@@ -66,8 +64,8 @@ func (env Env) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// options returns how the i-th client of Nodes is set up, nil if it isn't the
-// client of one server.
+// options returns the options of the client Nodes[i], or nil if that client is not the client of
+// one server.
 func (env Env) options(i int) *redis.Options {
 	if of, ok := env.Nodes[i].(interface{ Options() *redis.Options }); ok {
 		return of.Options()
@@ -75,7 +73,7 @@ func (env Env) options(i int) *redis.Options {
 	return nil
 }
 
-// at returns how the client of the node at that address is set up.
+// at returns the options of the client whose node has the given address.
 func (env Env) at(addr string) (found *redis.Options, err error) {
 	var all []string
 	for i := range env.Nodes {

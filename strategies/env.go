@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Check returns an error if the named strategy, which runs on so many nodes,
-// can't work with env. Strategies call it first thing in New.
+// Check returns an error if the named strategy, which needs the given number of nodes, cannot work
+// with env. Strategies call Check at the beginning of New.
 func (env Env) Check(strategy string, nodes int) error {
 	switch {
 	case len(env.Servers) > 0:
@@ -26,20 +26,19 @@ func (env Env) Check(strategy string, nodes int) error {
 	return nil
 }
 
-// token returns a new owner value: random, so that nobody else has it, after
-// the name of the process, so that a human can tell whose it is.
+// token returns a new owner value: the name of the process for human readers, followed by 128
+// random bits that make the value unique.
 func (env Env) token() string {
 	return fmt.Sprintf("%s-%016x%016x", env.Owner, env.Rand.Uint64(), env.Rand.Uint64())
 }
 
-// companion returns the name of a further key that belongs to the lock's and
-// that Redis Cluster keeps in the same slot.
+// companion returns the name of an additional key of the lock that is in the same slot of Redis
+// Cluster as key.
 func companion(key, suffix string) string {
 	return slotted(key) + ":" + suffix
 }
 
-// slotted returns the key in a form whose slot in Redis Cluster is the key's
-// own, whatever is put before or behind it.
+// slotted returns the key in a form that keeps its Redis Cluster slot with any prefix or suffix.
 func slotted(key string) string {
 	if strings.Contains(key, "{") {
 		return key

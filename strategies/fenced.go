@@ -7,23 +7,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// acquireFenced sets KEYS[1] to the caller's value and returns the next number
-// of the counter KEYS[2], or nil if the key exists.
+// acquireFenced sets KEYS[1] to the caller's value and returns the next number of the counter
+// KEYS[2], or nil if the key exists.
 var acquireFenced = redis.NewScript(`
 if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then
 	return redis.call("incr", KEYS[2])
 end
 return nil`)
 
-// fenced is set-nx-px-lua that also draws a fencing token, a number that grows
-// with each acquisition, in the same script. The protected resource has to
-// refuse a token that is smaller than one it has seen, as Kleppmann (2016) puts
-// it: two clients may still believe that they hold, but the earlier can do no
-// harm.
+// fenced returns set-nx-px-lua with a fencing token: a number that grows with each acquisition and
+// that the same script generates. The protected resource must refuse a token that is smaller than
+// the largest token so far (Kleppmann 2016). Two clients may still believe that they hold the lock,
+// but the writes of the earlier client are refused.
 //
-// Known faults: the counter lives on the same server as the lock. A failover
-// or a restart that loses it hands out old numbers again, and the resource
-// takes a stale write for a new one, or refuses the rightful one.
+// Known faults: the counter is on the same server as the lock. After a failover or a restart that
+// loses the counter, old numbers are issued again. The resource then accepts a stale write, or
+// refuses a write of the rightful holder.
 func fenced() Strategy {
 	const name = "fenced"
 	return Strategy{

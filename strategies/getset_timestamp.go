@@ -11,23 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// getsetTimestamp is the first lock of document 000 (II.2, by getset). The key
-// has no TTL; its value ends in the time at which its owner wrote it. A client
-// that finds the key older than the TTL by its own clock takes it over with
-// GETSET, and if GETSET shows that another one was faster, puts back what
-// GETSET returned. The document polls without a break; this one does so every
-// 100 ms, with a new value each time, as there.
+// getsetTimestamp returns the first lock of document 000 (II.2, by getset). The key has no TTL; its
+// value ends in the time at which its owner wrote it. A client that finds the key older than the
+// TTL, by its own clock, takes the key over with GETSET. If the result of GETSET shows that another
+// client was faster, the client writes that result back. The document polls without a delay; this
+// lock polls every 100 ms, with a new value for each attempt, as in the document.
 //
-// Where GETSET finds no key, the document's code fails: its client library
-// refuses to SET null. This one then sets nothing back and polls on. Either
-// way the key keeps the loser's value, which blocks all until it is out of
-// date.
+// If GETSET finds no key, the document's code fails, because its client library refuses to SET
+// null. This lock writes nothing back and continues to poll. In both cases the key keeps the
+// loser's value, which blocks all clients until the value is older than the TTL.
 //
-// Known faults, the first two named by the document: the values put back need
-// not be the winner's, who then can't release. The clients' clocks must agree:
-// one that runs ahead takes over a lock in use. A value put back late
-// overwrites the lock of whoever acquired meanwhile. The release is GET,
-// compare, DEL with room in between.
+// Known faults (the document names the first two): the value that a client writes back may not be
+// the winner's value, so the winner cannot release. The clients' clocks must agree: a client whose
+// clock is ahead takes over a held lock. A value that is written back late overwrites the value of
+// a client that acquired in the meantime. The release is GET, compare, DEL, which is not atomic.
 func getsetTimestamp() Strategy {
 	const name = "getset-timestamp"
 	return Strategy{
@@ -60,7 +57,7 @@ func (l *getsetTimestampLock) TryAcquire(ctx context.Context) error {
 
 	old, err := l.client.Get(ctx, l.env.Key).Result()
 	if errors.Is(err, redis.Nil) {
-		return l.taken() // it was released just now: the next attempt may win
+		return l.taken() // the key was deleted just now: the next attempt may succeed
 	}
 	if err != nil {
 		return l.failed("GET", err)
@@ -95,7 +92,7 @@ func (l *getsetTimestampLock) Release(ctx context.Context) error {
 	return l.getCompareDel(ctx)
 }
 
-// timestamp reads the milliseconds behind the last underscore.
+// timestamp parses the milliseconds after the last underscore.
 func timestamp(value string) (time.Time, error) {
 	text := value[strings.LastIndexByte(value, '_')+1:]
 	millis, err := strconv.ParseInt(text, 10, 64)

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxAnswer is how long the answer to a command of a login may be, in bytes.
+// maxAnswer is the maximum length of the reply to a login command, in bytes.
 const maxAnswer = 4 << 10
 
-// logIn sends what a connection must begin with, if anything, and waits for the
-// answers until ctx is done.
+// logIn sends the AUTH and SELECT commands that the options require, and waits for the replies
+// until ctx is done.
 func logIn(ctx context.Context, conn net.Conn, o *redis.Options) error {
 	var commands [][]string
 	switch {
@@ -30,7 +30,7 @@ func logIn(ctx context.Context, conn net.Conn, o *redis.Options) error {
 	if len(commands) == 0 {
 		return nil
 	}
-	// Whoever waits is woken by a deadline that has passed.
+	// A deadline in the past ends reads and writes that block.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	for _, words := range commands {
 		if err := order(conn, words); err != nil {
@@ -42,13 +42,13 @@ func logIn(ctx context.Context, conn net.Conn, o *redis.Options) error {
 		}
 	}
 	if !stop() {
-		return ctx.Err() // and its deadline is on the connection
+		return ctx.Err() // ctx was done, and its deadline remains on the connection
 	}
 	return nil
 }
 
-// order sends a command that is answered by one line, and returns the error that
-// the line says, if it does.
+// order sends a command with a one-line reply. order returns the error of the reply, if the reply
+// is an error.
 func order(conn net.Conn, words []string) error {
 	request := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {
@@ -57,7 +57,7 @@ func order(conn net.Conn, words []string) error {
 	if _, err := conn.Write(request); err != nil {
 		return err
 	}
-	// Nothing comes behind the answer: nothing else was asked.
+	// No bytes can follow the reply: no other command was sent.
 	answer := make([]byte, 0, maxAnswer)
 	for len(answer) < 2 || string(answer[len(answer)-2:]) != "\r\n" {
 		if len(answer) == maxAnswer {

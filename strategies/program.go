@@ -2,19 +2,19 @@ package strategies
 
 import "errors"
 
-// A Program is a program of the user's, in whatever language, that is one client's
-// process in place of a strategy's New. Only worlds of real servers can play it: it
-// sleeps, and asks for the time, as its language does.
+// Program describes a user's program, in any language, that runs as one client's process in place
+// of a strategy's New. Only worlds with real servers can run a Program, because it sleeps and reads
+// the time with the functions of its own language.
 type Program struct {
-	// Words are its command: the program, as it is found on PATH, and its arguments.
-	// No shell reads them.
+	// Words holds the command: the program, which is looked up in PATH, and its arguments. No shell
+	// interprets Words.
 	Words []string
-	// Full says that it speaks the protocol of docs/client-protocol.md, and not the
-	// simple form of docs/subject.md.
+	// Full selects the protocol of docs/client-protocol.md instead of the simple protocol of
+	// docs/subject.md.
 	Full bool
 }
 
-// errNoProgram says that a program's command is empty.
+// errNoProgram reports that a program's command is empty.
 var errNoProgram = errors.New("it names no program: the first of its Words is the program")
 
 func (p *Program) check() error {

@@ -10,13 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scripts of the redisson lock. KEYS[1] is a hash with one field, the
-// owner, whose value counts how often the owner acquired; KEYS[2] is the
-// channel on which a release is announced. ARGV[1] is the lease in
+// Scripts of the redisson lock. KEYS[1] is a hash with one field, the owner, whose value counts the
+// owner's acquires. KEYS[2] is the channel that announces a release. ARGV[1] is the lease in
 // milliseconds, ARGV[2] the owner.
 var (
-	// redissonAcquire returns nil if the lock is now the owner's (again), or
-	// else how many milliseconds the other owner's lease has left.
+	// redissonAcquire returns nil if the owner has acquired the lock (again). Otherwise
+	// redissonAcquire returns the rest of the other owner's lease in milliseconds.
 	redissonAcquire = redis.NewScript(`
 if redis.call("exists", KEYS[1]) == 0 or redis.call("hexists", KEYS[1], ARGV[2]) == 1 then
 	redis.call("hincrby", KEYS[1], ARGV[2], 1)
@@ -25,8 +24,9 @@ if redis.call("exists", KEYS[1]) == 0 or redis.call("hexists", KEYS[1], ARGV[2])
 end
 return redis.call("pttl", KEYS[1])`)
 
-	// redissonRelease returns nil if the lock is not the owner's, 0 if the
-	// owner has it still, having acquired more often than released, or else 1.
+	// redissonRelease returns nil if the owner does not hold the lock, 0 if the owner still holds
+	// it, and 1 otherwise. The owner still holds the lock if it acquired more often than it
+	// released.
 	redissonRelease = redis.NewScript(`
 if redis.call("hexists", KEYS[1], ARGV[2]) == 0 then
 	return nil
@@ -39,8 +39,8 @@ redis.call("del", KEYS[1])
 redis.call("publish", KEYS[2], "0")
 return 1`)
 
-	// redissonRenew returns whether the lock is the owner's, having set its
-	// lease anew if so.
+	// redissonRenew returns 1 if the owner holds the lock, after resetting the lease, and 0
+	// otherwise.
 	redissonRenew = redis.NewScript(`
 if redis.call("hexists", KEYS[1], ARGV[2]) == 1 then
 	redis.call("pexpire", KEYS[1], ARGV[1])
@@ -49,29 +49,27 @@ end
 return 0`)
 )
 
-// redisson is Redisson's reentrant lock (RLock without a lease time), by the
-// flow charts of document 003 and the library's RedissonLock and
-// RedissonBaseLock. One script acquires: it makes a hash with the field
-// "process:thread" counting to 1, or counts on if the field is there. A loser
-// subscribes to the channel redisson_lock__channel:{key}, asks once more, and
-// waits for the message of a release, no longer than the TTL it was told. While
-// the lock is held a watchdog sets the lease anew every third of it. Another
-// script releases: it counts down, and at zero deletes and publishes.
+// redisson returns Redisson's reentrant lock (RLock without a lease time). The sources are the flow
+// charts of document 003 and the library's RedissonLock and RedissonBaseLock. One script acquires:
+// it creates a hash with the field "process:thread" and the count 1, or increments the count if the
+// field exists. A client that finds the lock taken subscribes to the channel
+// redisson_lock__channel:{key}, tries once more, and waits for a release message, at most for the
+// TTL that the script returned. While the lock is held, a watchdog resets the lease every third of
+// the lease. Another script releases: it decrements the count, and at zero deletes the hash and
+// publishes the message.
 //
-// The library's releases differ in what ends a watchdog. This one goes by the
-// flow chart, which asks the server: it ends when a release has brought the
-// count to zero, or when the field is gone. So did RedissonLock at first (commit
-// 0223f1fc, 2016); since 2019 (commit 4339c99b) it counts acquires on the
-// client's side too. A release of unknown outcome ends the watchdog in all of
-// them. A renewal that fails is tried again a third of the lease later, as
-// RenewalTask does (commit 6fb6e28a, 2024); RedissonBaseLock before it (commit
-// 00d758eb, 2022) ended the watchdog with a line in the log.
+// The library's versions differ in the condition that ends a watchdog. This lock follows the flow
+// chart, which asks the server: the watchdog ends when a release has brought the count to zero, or
+// when the field does not exist. RedissonLock did the same at first (commit 0223f1fc, 2016); since
+// 2019 (commit 4339c99b) it also counts acquires on the client's side. In all versions a release
+// with an unknown outcome ends the watchdog. A failed renewal is repeated a third of the lease
+// later, as RenewalTask does (commit 6fb6e28a, 2024); RedissonBaseLock before it (commit 00d758eb,
+// 2022) ended the watchdog and wrote a log line.
 //
-// Known faults: an acquire that the client library sends twice counts twice,
-// and after one release the watchdog renews for ever. The watchdog knows
-// nothing of the work it guards: it keeps the lock for a thread that hangs.
-// Nobody tells the holder of a lock whose renewals fail. One server forgets
-// what it forgets, as with set-nx-px-lua.
+// Known faults: an acquire that the client library sends twice counts twice; after one release the
+// watchdog then renews forever. The watchdog is independent of the work that it protects: it keeps
+// the lock for a thread that hangs. The holder is not notified when renewals fail. Data that the
+// single server loses is lost, as with set-nx-px-lua.
 func redisson() Strategy {
 	const name = "redisson"
 	return Strategy{
@@ -132,7 +130,7 @@ func (l *redissonLock) TryAcquire(ctx context.Context) error {
 	return err
 }
 
-// Release leaves the watchdog running if the server still counts holds.
+// Release does not stop the watchdog if the server still counts holds.
 func (l *redissonLock) Release(ctx context.Context) error {
 	left, err := redissonRelease.Run(ctx, l.client, []string{l.key, l.channel}, l.lease.Milliseconds(), l.owner).Int64()
 	switch {
@@ -148,18 +146,18 @@ func (l *redissonLock) Release(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the watchdog and waits for it: for the answer to a renewal that
-// is on its way, at most. The lock itself is left to its lease.
+// Close stops the watchdog and waits until it has ended, at most until the reply to a renewal in
+// progress. Close does not release the lock, which ends with its lease.
 func (l *redissonLock) Close() error {
 	l.watchdog.close()
 	return nil
 }
 
-// forever is longer than anyone waits for a lock.
+// forever is a duration longer than any wait for a lock.
 const forever = 100 * 365 * 24 * time.Hour
 
-// tryLock acquires until the deadline, as RedissonLock.tryLock(waitTime) does.
-// Once granted, the lock counts as acquired however long the answer took.
+// tryLock tries to acquire the lock until the deadline, as RedissonLock.tryLock(waitTime) does. A
+// granted lock counts as acquired even if the reply was late.
 func (l *redissonLock) tryLock(ctx context.Context, deadline time.Time) (bool, error) {
 	over := func() bool { return ctx.Err() != nil || !time.Now().Before(deadline) }
 	if over() {
@@ -171,7 +169,7 @@ func (l *redissonLock) tryLock(ctx context.Context, deadline time.Time) (bool, e
 	}
 
 	released := l.client.Subscribe(ctx, l.channel)
-	// Closing its connection ends the subscription on the server.
+	// Closing the connection ends the subscription on the server.
 	defer func() { _ = released.Close() }()
 	if err := l.subscribed(ctx, released, deadline); err != nil {
 		return false, fmt.Errorf("strategies: %s: SUBSCRIBE %s: %w: %w", l.strategy, l.channel, err, ErrNotAcquired)
@@ -182,9 +180,9 @@ func (l *redissonLock) tryLock(ctx context.Context, deadline time.Time) (bool, e
 			return ok, err
 		}
 		wake := deadline
-		// A key without a TTL ends by a message only.
+		// The end of a key without TTL is announced only by a message.
 		if left >= 0 {
-			// A millisecond is the least that Redis can mean by 0.
+			// A reply of 0 means that less than 1 ms is left.
 			if expiry := time.Now().Add(max(left, time.Millisecond)); expiry.Before(wake) {
 				wake = expiry
 			}
@@ -194,8 +192,8 @@ func (l *redissonLock) tryLock(ctx context.Context, deadline time.Time) (bool, e
 	return false, nil
 }
 
-// attempt runs the acquire script once. Not granted, it returns the time that
-// the owner's lease has left, negative if it never ends.
+// attempt runs the acquire script once. If the lock is not granted, attempt returns the rest of the
+// owner's lease, which is negative if the lease never ends.
 func (l *redissonLock) attempt(ctx context.Context) (left time.Duration, ok bool, err error) {
 	millis, err := redissonAcquire.Run(ctx, l.client, []string{l.key}, l.lease.Milliseconds(), l.owner).Int64()
 	switch {
@@ -213,7 +211,7 @@ func (l *redissonLock) renew(ctx context.Context) (ours bool, err error) {
 	return n == 1, err
 }
 
-// subscribed waits for the server to confirm the subscription.
+// subscribed waits until the server confirms the subscription.
 func (l *redissonLock) subscribed(ctx context.Context, sub *redis.PubSub, deadline time.Time) error {
 	for {
 		message, err := sub.ReceiveTimeout(ctx, slice(deadline))
@@ -226,10 +224,9 @@ func (l *redissonLock) subscribed(ctx context.Context, sub *redis.PubSub, deadli
 	}
 }
 
-// wait waits for the message of a release, until wake at the latest. It reads
-// from the connection on the caller's own goroutine, in slices, so that nothing
-// is left running and a ctx that is cancelled is soon noticed. A connection that
-// breaks is made anew; a message that it lost is made up for by wake.
+// wait waits for a release message, until wake at the latest. wait reads from the connection on the
+// caller's goroutine, in slices, so that no goroutine remains and a cancelled ctx is noticed soon.
+// A broken connection is reconnected; wake limits the delay after a lost message.
 func (l *redissonLock) wait(ctx context.Context, sub *redis.PubSub, wake time.Time) {
 	for ctx.Err() == nil && time.Now().Before(wake) {
 		message, err := sub.ReceiveTimeout(ctx, slice(wake))
@@ -242,7 +239,7 @@ func (l *redissonLock) wait(ctx context.Context, sub *redis.PubSub, wake time.Ti
 	}
 }
 
-// slice returns how long to read at a time before the deadline.
+// slice returns the duration of the next read before the deadline: between 1 ms and 1 s.
 func slice(deadline time.Time) time.Duration {
 	return max(time.Millisecond, min(time.Second, time.Until(deadline)))
 }

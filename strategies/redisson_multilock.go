@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// redissonMultiLock is Redisson's MultiLock over five redisson locks, one on
-// each of five nodes: it is acquired when all of them are, and a node that
-// fails makes it release those it has and start again until its time is over.
-// It follows RedissonMultiLock.tryLock (commit 04607ef0, 2020): the nodes one
-// after the other, each with a watchdog of its own from then on.
+// redissonMultiLock returns Redisson's MultiLock over five redisson locks, one on each of five
+// nodes. The lock is acquired when all five are acquired. If a node fails, the client releases the
+// acquired locks and starts again until its waiting time has passed. The strategy follows
+// RedissonMultiLock.tryLock (commit 04607ef0, 2020), which asks the nodes one after the other; each
+// acquired lock has its own watchdog.
 //
-// Known faults: a single node that is down makes the lock unavailable, so five
-// nodes fail more often than one. No answer counts as late: however long the
-// nodes took all together, the lock is acquired once the last has granted it.
-// And those of redisson.
+// Known faults: a single node that is down makes the lock unavailable, so five nodes fail more
+// often than one. No reply counts as late: the lock is acquired when the last node has granted it,
+// however long the nodes took in total. The known faults of redisson apply, too.
 func redissonMultiLock() Strategy {
 	return redissonOnFive("redisson-multilock",
 		"redisson on all of five nodes, or on none",
@@ -24,8 +23,8 @@ func redissonMultiLock() Strategy {
 		[]string{TagMulti, TagRedisson, TagRenewing}, func(int) int { return 0 })
 }
 
-// redissonOnFive describes a lock that may fail on some of its nodes, of which there are
-// five; mayFail says on how many of so many.
+// redissonOnFive returns a strategy on five nodes by default that tolerates failures of some nodes;
+// mayFail returns the tolerated number for a number of nodes.
 func redissonOnFive(name, summary, source string, tags []string, mayFail func(nodes int) int) Strategy {
 	const nodes = 5
 	return Strategy{
@@ -47,8 +46,7 @@ func redissonOnFive(name, summary, source string, tags []string, mayFail func(no
 	}
 }
 
-// redissonMulti is a lock made of several, of which mayFail need not be
-// acquired.
+// redissonMulti is a lock that combines several locks; up to mayFail of them need not be acquired.
 type redissonMulti struct {
 	strategy string
 	key      string
@@ -56,11 +54,11 @@ type redissonMulti struct {
 	mayFail  int
 }
 
-// once is the waiting time of tryLock that means a single attempt.
+// once is the waiting time that makes tryLock try a single time.
 const once time.Duration = -1
 
-// Acquire waits as tryLock(waitTime) does for what time ctx leaves. Without a
-// deadline it makes rounds of 1.5 s per node, as lock() does.
+// Acquire waits as tryLock(waitTime) does for the time until ctx's deadline. Without a deadline,
+// Acquire makes rounds of 1.5 s per node, as lock() does.
 func (l *redissonMulti) Acquire(ctx context.Context) error {
 	deadline, limited := ctx.Deadline()
 	for {
@@ -79,10 +77,10 @@ func (l *redissonMulti) TryAcquire(ctx context.Context) error {
 	return l.tryLock(ctx, once)
 }
 
-// tryLock is RedissonMultiLock.tryLock without a lease time, in whose loop each
-// failure counts down from mayFail; at the failure after that it starts anew.
-// One break is its own: before it starts anew after an error it pauses, as
-// Redisson's client does between its retries.
+// tryLock implements RedissonMultiLock.tryLock without a lease time: each failure in the loop
+// decrements mayFail, and the next failure after zero starts the loop again. tryLock differs from
+// the library in one point: before it starts again after an error it pauses, as Redisson's client
+// does between its retries.
 func (l *redissonMulti) tryLock(ctx context.Context, waiting time.Duration) error {
 	remaining := waiting
 	perNode := l.waitPerNode(waiting)
@@ -134,8 +132,8 @@ func (l *redissonMulti) tryLock(ctx context.Context, waiting time.Duration) erro
 	return nil
 }
 
-// waitPerNode returns how long one node may take to grant the lock: as long as
-// there is, or a fair share where some may fail.
+// waitPerNode returns the time limit for one node: the whole waiting time, or an equal share of it
+// if some nodes may fail.
 func (l *redissonMulti) waitPerNode(waiting time.Duration) time.Duration {
 	if l.mayFail == 0 || waiting == once {
 		return waiting
@@ -152,15 +150,15 @@ func (l *redissonMulti) tryOne(ctx context.Context, lock *redissonLock, waiting 
 	return ok, err
 }
 
-// unlock releases the given locks, whatever comes of it, even if ctx is done.
+// unlock releases the given locks even if ctx is done, and ignores errors.
 func (l *redissonMulti) unlock(ctx context.Context, locks []*redissonLock) {
 	for _, lock := range locks {
 		_ = lock.Release(context.WithoutCancel(ctx))
 	}
 }
 
-// Release releases on all nodes, one after the other, acquired or not. Redisson
-// reports less of it: its RedLock nothing, its MultiLock any failure.
+// Release releases on all nodes one after the other, whether acquired there or not. Redisson
+// reports less: its RedLock reports no failure, its MultiLock any failure.
 func (l *redissonMulti) Release(ctx context.Context) error {
 	var released, unknown int
 	var cause error
@@ -187,7 +185,7 @@ func (l *redissonMulti) Release(ctx context.Context) error {
 	}
 }
 
-// Close stops the watchdogs of all nodes and waits for them.
+// Close stops the watchdogs of all nodes and waits until they have ended.
 func (l *redissonMulti) Close() error {
 	for _, lock := range l.locks {
 		lock.watchdog.stop()

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// watchdog calls renew periodically between start and stop, until renew reports
-// that the lock isn't ours. A renewal that fails is tried again after another
-// period. Its methods are safe for concurrent use and, but for close, don't
-// wait for a renewal that is on its way.
+// watchdog calls renew periodically between start and stop, until renew reports that the client
+// does not hold the lock. A failed renewal is repeated after another period. The methods are safe
+// for concurrent use. All methods except close return without waiting for a renewal in progress.
 type watchdog struct {
 	period time.Duration
 	renew  func(ctx context.Context) (ours bool, err error)
 
 	mu      sync.Mutex
-	stopped chan struct{} // closed to stop the running one; nil if none runs
+	stopped chan struct{} // closed to stop the running watchdog; nil if no watchdog runs
 	running sync.WaitGroup
 }
 
-// start starts the watchdog unless it runs.
+// start starts the watchdog unless it runs already.
 func (w *watchdog) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,7 +31,7 @@ func (w *watchdog) start() {
 	w.running.Go(func() { w.run(stopped) })
 }
 
-// stop stops the watchdog if it runs: no renewal begins any more.
+// stop stops the watchdog if it runs: no renewal begins after stop.
 func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,7 +41,7 @@ func (w *watchdog) stop() {
 	}
 }
 
-// close stops the watchdog and waits until its last renewal is over.
+// close stops the watchdog and waits until its last renewal has ended.
 func (w *watchdog) close() {
 	w.stop()
 	w.running.Wait()
@@ -60,7 +59,7 @@ func (w *watchdog) run(stopped chan struct{}) {
 		if !w.runs(stopped) {
 			return
 		}
-		// No ctx: like Redisson's, a renewal on its way is not called back.
+		// Like Redisson's, a renewal in progress is not cancelled, so it has no ctx.
 		if ours, err := w.renew(context.Background()); err == nil && !ours {
 			w.end(stopped)
 			return
@@ -69,14 +68,14 @@ func (w *watchdog) run(stopped chan struct{}) {
 	}
 }
 
-// runs reports whether the watchdog that stopped would stop is the present one.
+// runs reports whether the watchdog with the given stop channel is the current watchdog.
 func (w *watchdog) runs(stopped chan struct{}) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stopped == stopped
 }
 
-// end marks the watchdog as over, so that the next acquire starts a new one.
+// end marks the watchdog as ended, so that the next acquire starts a new watchdog.
 func (w *watchdog) end(stopped chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,9 +84,9 @@ func (w *watchdog) end(stopped chan struct{}) {
 	}
 }
 
-// wheelPeriod returns a third of the lease and up to a hundredth of it, at most
-// 100 ms, more: Redisson's timers sit on a wheel that turns in steps of 100 ms,
-// and fire a little late, each process's in a phase of its own.
+// wheelPeriod returns a third of the lease plus a random delay of up to a hundredth of the lease
+// and at most 100 ms. Redisson's timers run on a wheel with steps of 100 ms, so they fire a little
+// late, in a different phase for each process.
 func wheelPeriod(lease time.Duration, random *rand.Rand) time.Duration {
 	late := min(100*time.Millisecond, lease/100)
 	return lease/3 + time.Duration(random.Int64N(int64(late)))

@@ -9,23 +9,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redlockStrategy is Redlock on five independent nodes, by the steps of
-// document 004, which are those of the Redis documentation (document 001 begins
-// them):
+// redlockStrategy returns Redlock on five independent nodes. Its steps are those of document 004
+// and of the Redis documentation (document 001 describes the first steps):
 //
-//  1. note the time;
-//  2. SET NX PX one value on each node in turn, with a time limit per node that
-//     is far below the lease, and go on at once if a node fails or refuses;
-//  3. the lock is acquired if a majority granted it and time of the lease is
-//     left: its validity is the TTL less the time it took, less an allowance
-//     for clocks that drift apart (1 % of the TTL and 2 ms);
-//  4. otherwise release on all nodes, also on those that did not answer, and
-//     try again after a random delay of 50 to 150 ms, so that clients which
-//     split the nodes between them don't do so again.
+//  1. Read the time.
+//  2. Send SET NX PX with one value to each node in turn, with a time limit per node that is far
+//     below the lease. Continue at once if a node fails or refuses.
+//  3. The lock is acquired if a majority granted it and its validity is positive. The validity is
+//     the TTL minus the elapsed time minus an allowance for clock drift (1 % of the TTL and 2 ms).
+//  4. Otherwise release on all nodes, including those that did not reply, and retry after a random
+//     delay of 50 to 150 ms, so that clients that split the nodes between them do not do so again.
 //
-// Known faults: it relies on clocks. A node whose clock jumps, or that forgets
-// its data in a restart, can grant a second majority; a client that is paused
-// after step 3 acts on a validity that is over. It hands out no fencing token.
+// Known faults: the lock relies on clocks. A node whose clock jumps, or that loses its data in a
+// restart, can grant a second majority. A client that is paused after step 3 relies on a validity
+// that has ended. The lock issues no fencing token.
 func redlockStrategy() Strategy {
 	const name, nodes = "redlock", 5
 	return Strategy{
@@ -49,9 +46,9 @@ func redlockStrategy() Strategy {
 	}
 }
 
-// nodeTimeout returns how long Redlock waits for one node: 50 ms, the upper end
-// of what the documents name, or a twentieth of a lease that is so short that five
-// such waits would use up much of it, but no less than 5 ms.
+// nodeTimeout returns how long Redlock waits for one node. The timeout is 50 ms, the upper end of
+// the documents' range. For a lease so short that five such waits would use up much of it, the
+// timeout is a twentieth of the lease, but at least 5 ms.
 func nodeTimeout(ttl time.Duration) time.Duration {
 	return max(5*time.Millisecond, min(50*time.Millisecond, ttl/20))
 }
@@ -64,7 +61,7 @@ type redlock struct {
 	timeout  time.Duration // for one node
 
 	value string
-	until time.Time // on the clock of env.Now
+	until time.Time // end of the validity, on the clock of env.Now
 }
 
 func (l *redlock) Acquire(ctx context.Context) error {
@@ -93,9 +90,9 @@ func (l *redlock) attempt(ctx context.Context, value string) error {
 		l.value, l.until = value, l.env.Now().Add(left)
 		return nil
 	}
-	// The clean-up goes out even if ctx is what ended the attempt. Whatever a
-	// node that can't be reached keeps of it is a minority's word, or ends
-	// with the lease, so the attempt counts as failed and not as unknown.
+	// The release is sent even if ctx ended the attempt. If an unreachable node keeps its key,
+	// either the key belongs to a minority or it ends with the lease, so the attempt counts as
+	// failed and not as unknown.
 	l.deleteOnEach(context.WithoutCancel(ctx), value)
 	if granted >= l.quorum {
 		return fmt.Errorf("strategies: %s: asking the nodes for %s took %s of a lease of %s: %w",
@@ -129,7 +126,7 @@ func (l *redlock) Extend(ctx context.Context) error {
 
 func (l *redlock) ValidUntil() time.Time { return l.until }
 
-// validity returns what is left of a lease that was asked for from start on.
+// validity returns the validity that remains of a lease that was requested at start.
 func (l *redlock) validity(start time.Time) time.Duration {
 	drift := l.env.TTL/100 + 2*time.Millisecond
 	return l.env.TTL - time.Since(start) - drift
@@ -142,9 +139,8 @@ func (l *redlock) deleteOnEach(ctx context.Context, value string) (done, unknown
 	})
 }
 
-// onEach calls do for one node after the other, each with the time limit for a
-// node, and counts where it was done and where nobody knows; cause is the last
-// error.
+// onEach calls do for each node in turn, with the time limit for one node. onEach returns how many
+// calls succeeded, how many have an unknown outcome, and the last error.
 func (l *redlock) onEach(ctx context.Context, do func(context.Context, redis.UniversalClient) (bool, error)) (done, unknown int, cause error) {
 	for _, node := range l.nodes {
 		limited, cancel := context.WithTimeout(ctx, l.timeout)
@@ -161,7 +157,8 @@ func (l *redlock) onEach(ctx context.Context, do func(context.Context, redis.Uni
 	return done, unknown, cause
 }
 
-// verdict says whether a majority did it, certainly did not, or may have.
+// verdict returns nil if a majority succeeded, ErrNotHeld if a majority certainly did not, and
+// another error if the outcome is unknown.
 func (l *redlock) verdict(did string, done, unknown int, cause error) error {
 	switch {
 	case done >= l.quorum:

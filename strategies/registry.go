@@ -8,34 +8,32 @@ import (
 	"strings"
 )
 
-// The tags of the built-in strategies. A user's own strategy may carry these
-// and any others; scripts name a group as "@" and the tag.
+// Tags of the built-in strategies. A user's own strategy may have these tags and any others;
+// scripts select a group as "@" and the tag.
 const (
-	TagSingle    = "single"    // lives on one primary
+	TagSingle    = "single"    // runs on one primary
 	TagMulti     = "multi"     // runs on several independent nodes
 	TagQuorum    = "quorum"    // needs a majority of its nodes
 	TagRedisson  = "redisson"  // Redisson's hash, watchdog and pub/sub
-	TagRenewing  = "renewing"  // prolongs its lease by itself while it is held
-	TagExtending = "extending" // lets its user prolong the lease: it is an Extender
-	TagFenced    = "fenced"    // hands out fencing tokens
-	TagPlainDel  = "plain-del" // a release ends in a DEL that checks nothing
+	TagRenewing  = "renewing"  // extends its lease automatically while the lock is held
+	TagExtending = "extending" // lets its user extend the lease: the lock is an Extender
+	TagFenced    = "fenced"    // issues fencing tokens
+	TagPlainDel  = "plain-del" // releases with a DEL without a check
 )
 
-// Tags returns these tags.
+// Tags returns the tags of the built-in strategies.
 func Tags() []string {
 	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagExtending, TagFenced, TagPlainDel}
 }
 
-// Registry is an ordered set of strategies, each under a name of its own. The
-// zero value is an empty registry. A Registry is never changed once made, so it
-// is safe for concurrent use.
+// Registry is an ordered set of strategies with unique names. The zero value is an empty registry.
+// A Registry is immutable, so it is safe for concurrent use.
 type Registry struct {
 	strategies []Strategy
 }
 
-// Builtin returns the registry of this package's own algorithms, in the order
-// in which reports list them. Libraries by other people are in package
-// thirdparty.
+// Builtin returns the registry of this package's own algorithms, in the order of the reports.
+// Libraries by other authors are in package thirdparty.
 func Builtin() Registry {
 	return Registry{builtin([]Strategy{
 		setnxExpire(),
@@ -54,7 +52,7 @@ func Builtin() Registry {
 	})}
 }
 
-// builtin marks strategies of this module as such.
+// builtin marks the strategies of the list as built-in.
 func builtin(list []Strategy) []Strategy {
 	for i := range list {
 		list[i].builtin = true
@@ -62,17 +60,18 @@ func builtin(list []Strategy) []Strategy {
 	return list
 }
 
-// With returns a registry that also holds the given strategies, after those of
-// r; r itself stays as it is. It refuses a strategy whose name or tags are not
-// made of lower-case letters, digits and dashes, whose name is taken, that has
-// no New, or that asks for fewer than no nodes. What is added is not built in, even
-// if it was made of one that is.
+// With returns a registry with the strategies of r followed by the given strategies; r does not
+// change. With returns an error for an invalid or duplicate strategy. Names must be unique; names
+// and tags consist of lower-case letters, digits and dashes, without a dash at either end. A
+// strategy needs either New or Program, and Nodes must not be negative. A Query needs a Service.
+// Each entry of Nondeterministic needs a one-line reason and anomalies in Expected. An added
+// strategy is not built-in, even if it is a copy of a built-in strategy.
 func (r Registry) With(more ...Strategy) (Registry, error) {
 	return r.with(false, more)
 }
 
-// WithBuiltin is With for strategies that come with this module, but are in
-// another package: see [Strategy.Builtin].
+// WithBuiltin is like With, for strategies that belong to this module but to another package: see
+// [Strategy.Builtin].
 func (r Registry) WithBuiltin(more ...Strategy) (Registry, error) {
 	return r.with(true, more)
 }
@@ -96,7 +95,7 @@ func (r Registry) with(builtin bool, more []Strategy) (Registry, error) {
 	return Registry{all}, nil
 }
 
-// Of returns the registry of those that run on one of these services.
+// Of returns the registry of the strategies that run on one of the given services.
 func (r Registry) Of(services ...string) (of Registry) {
 	for _, s := range r.strategies {
 		if slices.Contains(services, s.RunsOn()) {
@@ -106,7 +105,7 @@ func (r Registry) Of(services ...string) (of Registry) {
 	return of
 }
 
-// Lookup returns the strategy of that name, and whether there is one.
+// Lookup returns the strategy with the given name, and whether the strategy exists.
 func (r Registry) Lookup(name string) (Strategy, bool) {
 	i := r.index(name)
 	if i < 0 {
@@ -124,15 +123,14 @@ func (r Registry) Names() []string {
 	return names
 }
 
-// All returns all strategies, in the registry's order. The slice is the
-// caller's to keep.
+// All returns all strategies, in the registry's order. The caller owns the slice.
 func (r Registry) All() []Strategy {
 	return slices.Clone(r.strategies)
 }
 
-// Select returns the strategies that at least one of the selectors matches, in
-// the registry's order; no selectors mean all. A selector that matches nothing
-// is an error, since it is most likely a slip.
+// Select returns the strategies that match at least one of the selectors, in the registry's order.
+// Without selectors, Select returns all strategies. A selector without a match is an error, since
+// it is most likely a typing error.
 func (r Registry) Select(selectors ...string) ([]Strategy, error) {
 	if len(selectors) == 0 {
 		return r.All(), nil
@@ -163,8 +161,8 @@ func (r Registry) index(name string) int {
 	return slices.IndexFunc(r.strategies, func(s Strategy) bool { return s.Name == name })
 }
 
-// Matches reports whether the selector is the strategy's name, a pattern of
-// names such as "set-nx-px-*", or "@" and one of its tags.
+// Matches reports whether the selector is the strategy's name, a name pattern such as
+// "set-nx-px-*", or "@" and one of the strategy's tags.
 func (s Strategy) Matches(selector string) bool {
 	if tag, ok := strings.CutPrefix(selector, "@"); ok {
 		return slices.Contains(s.Tags, tag)

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// retryDelay is how long a client that found the lock taken waits before it
-// asks again, as document 001 does.
+// retryDelay is the delay between two attempts of a client that found the lock taken. The value is
+// that of document 001.
 const retryDelay = 100 * time.Millisecond
 
-// every is the delay of those that ask again after a fixed time.
+// every returns a delay function that always returns d.
 func every(d time.Duration) func() time.Duration {
 	return func() time.Duration { return d }
 }
 
-// Poll makes attempts, a pause between two, until one returns anything else than
-// ErrNotAcquired, and returns that. When ctx is done it returns ErrNotAcquired.
+// Poll makes attempts, with a pause between two attempts, until an attempt returns another result
+// than ErrNotAcquired. Poll returns that result. When ctx is done, Poll returns ErrNotAcquired.
 func Poll(ctx context.Context, pause time.Duration, attempt func(context.Context) error) error {
 	return retry(ctx, every(pause), attempt)
 }
 
-// retry makes attempts until one succeeds or fails with anything else than
-// ErrNotAcquired. When ctx is done it returns ErrNotAcquired: an attempt that
-// ctx cut short has returned an error of its own before that.
+// retry makes attempts until an attempt succeeds or fails with another error than ErrNotAcquired.
+// When ctx is done, retry returns ErrNotAcquired. An attempt that ctx interrupts has already
+// returned its own error by then.
 func retry(ctx context.Context, delay func() time.Duration, attempt func(context.Context) error) error {
 	for {
 		if ctx.Err() != nil {
@@ -40,9 +40,9 @@ func retry(ctx context.Context, delay func() time.Duration, attempt func(context
 	}
 }
 
-// pause waits for d and reports whether ctx still lives then. Of a deadline
-// and a delay that end at one instant the deadline wins: an attempt at that
-// instant would be cut short and its outcome lost.
+// pause waits for d and reports whether ctx is still alive. If the deadline of ctx and the delay
+// end at the same instant, the deadline wins: an attempt at that instant would be interrupted, and
+// its outcome would be unknown.
 func pause(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Add(d).Before(deadline) {
 		<-ctx.Done()

@@ -2,12 +2,12 @@ package strategies
 
 import "context"
 
-// setNXPXDel is SET NX PX, released by a DEL that asks for nothing: the lock
-// of document 003's first diagram, and the simple pattern of the Redis
-// documentation on SET that document 002 quotes.
+// setNXPXDel returns the lock of SET NX PX that is released by an unconditional DEL. The lock is
+// the first diagram of document 003 and the simple pattern of the Redis documentation on SET that
+// document 002 quotes.
 //
-// Known faults: a client whose lease is over deletes the lock of whoever holds
-// it by then. The lease can end within the critical section.
+// Known faults: a client whose lease has ended deletes the key of the next holder. The lease can
+// end within the critical section.
 func setNXPXDel() Strategy {
 	const name = "set-nx-px-del"
 	return Strategy{

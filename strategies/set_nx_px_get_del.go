@@ -2,12 +2,11 @@ package strategies
 
 import "context"
 
-// setNXPXGetDel is SET NX PX, released by GET, compare, DEL: the lock of
-// document 003's second diagram.
+// setNXPXGetDel returns the lock of SET NX PX that is released by GET, compare, DEL: the second
+// diagram of document 003.
 //
-// Known faults: between the comparison and the DEL the lease can end and
-// another client acquire, whose lock is then deleted. The lease can end within
-// the critical section.
+// Known faults: between the comparison and the DEL, the lease can end and another client can
+// acquire; the DEL then deletes that client's key. The lease can end within the critical section.
 func setNXPXGetDel() Strategy {
 	const name = "set-nx-px-get-del"
 	return Strategy{

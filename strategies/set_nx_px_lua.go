@@ -2,15 +2,13 @@ package strategies
 
 import "context"
 
-// setNXPXLua is SET NX PX with a random owner value, asked for again every
-// 100 ms, and released by a script that deletes the key only if it still holds
-// that value: the lock on which documents 001 to 004 agree, and the Redis
-// documentation's pattern for one instance.
+// setNXPXLua returns the lock of SET NX PX with a random owner value, polled every 100 ms. A script
+// releases the lock: it deletes the key only if the key still has that value. Documents 001 to 004
+// agree on this lock, which is the Redis documentation's pattern for one instance.
 //
-// Known faults: the lease can end within the critical section, and its holder
-// isn't told. Whatever the one server forgets (failover, restart, a clock that
-// jumps) is lost. A SET NX that the client library repeats by itself finds its
-// own value and reports that the lock is taken.
+// Known faults: the lease can end within the critical section without a notification of the holder.
+// Data that the single server loses (failover, restart, clock jump) is lost. A SET NX that the
+// client library repeats automatically finds its own value and reports that the lock is taken.
 func setNXPXLua() Strategy {
 	const name = "set-nx-px-lua"
 	return Strategy{

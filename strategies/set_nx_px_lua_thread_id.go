@@ -2,12 +2,11 @@ package strategies
 
 import "context"
 
-// setNXPXLuaThreadID is set-nx-px-lua with the thread's id as the owner value,
-// as the demonstration in document 001 passes it.
+// setNXPXLuaThreadID returns set-nx-px-lua with the thread's id as the owner value, as in the
+// demonstration of document 001.
 //
-// Known faults: those of set-nx-px-lua, and that threads of two processes can
-// have the same id: each then takes the other's lock for its own and can
-// release it.
+// Known faults: those of set-nx-px-lua. Threads of two processes can have the same id: each thread
+// then mistakes the other's lock for its own and can release it.
 func setNXPXLuaThreadID() Strategy {
 	const name = "set-nx-px-lua-thread-id"
 	return Strategy{
@@ -20,8 +19,8 @@ func setNXPXLuaThreadID() Strategy {
 			if err != nil {
 				return nil, err
 			}
-			// The value is the thread's at all times, so even a client that
-			// never acquired can release in its name.
+			// The value is always the thread's id, so even a client that never acquired can release
+			// on behalf of the thread.
 			l.value = env.Thread
 			return &setNXPXLuaThreadIDLock{l}, nil
 		},

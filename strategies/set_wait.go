@@ -9,23 +9,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitTimeout is how long set-wait lets the server wait for its replicas.
+// waitTimeout is the time limit of WAIT: how long the server waits for its replicas.
 const waitTimeout = 100 * time.Millisecond
 
-// setWait is SET NX PX followed by WAIT for so many of the node's replicas that
-// a majority of its servers have the lock before anybody relies on it: one of
-// one, one of two, two of three replicas. A failover that promotes the replica
-// that got furthest then can't forget it. If too few replicas answer within
-// 100 ms it releases and fails. It follows the Redis documentation on WAIT, and
-// what Redisson does since it gave up its RedLock.
+// setWait returns the lock of SET NX PX followed by WAIT. WAIT waits for enough replicas that a
+// majority of the node's servers have the key: one of one replica, one of two, two of three. A
+// failover that promotes the most advanced replica then keeps the lock. If too few replicas reply
+// within 100 ms, the client releases the key and the attempt fails. The lock follows the Redis
+// documentation on WAIT, and Redisson's algorithm since it deprecated RedLock.
 //
-// The two commands go in one pipeline: WAIT speaks of the writes of its own
-// connection, and only so is that certain to be the SET's.
+// The two commands are sent in one pipeline: WAIT counts the writes of its own connection, and only
+// a pipeline guarantees that SET used the same connection.
 //
-// Known faults: WAIT is no transaction. The lock is there while the replicas
-// are still asked, and a promoted replica that was cut off may never have seen
-// it. The release isn't waited for. The lease can end within the critical
-// section.
+// Known faults: WAIT is not a transaction. The key exists while the server still waits for the
+// replicas, and a promoted replica that was cut off may never have received the key. The release
+// does not wait for replicas. The lease can end within the critical section.
 func setWait() Strategy {
 	const name = "set-wait"
 	return Strategy{
@@ -62,7 +60,7 @@ func (l *setWaitLock) attempt(ctx context.Context, value string) error {
 	pipe := l.client.Pipeline()
 	set := pipe.Do(ctx, "SET", l.env.Key, value, "NX", "PX", l.env.TTL.Milliseconds())
 	wait := pipe.Do(ctx, "WAIT", l.needed(), waitTimeout.Milliseconds())
-	// Each command carries its own error; Exec returns just the first.
+	// Each command has its own error; Exec returns only the first error.
 	_, _ = pipe.Exec(ctx)
 
 	if errors.Is(set.Err(), redis.Nil) {
@@ -86,5 +84,5 @@ func (l *setWaitLock) attempt(ctx context.Context, value string) error {
 		l.strategy, replicas, l.env.Key, l.needed(), ErrNotAcquired)
 }
 
-// needed returns how many replicas make a majority together with the primary.
+// needed returns the number of replicas that make a majority together with the primary.
 func (l *setWaitLock) needed() int64 { return int64(l.env.Replicas+1) / 2 }

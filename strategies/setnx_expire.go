@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// setnxExpire is SETNX and then EXPIRE, the lock that document 002 warns of
-// under "why not setnx", and document 004 in its second paragraph.
+// setnxExpire returns the lock of SETNX followed by EXPIRE. Document 002 ("why not setnx") and
+// document 004 (second paragraph) warn of this lock.
 //
-// Known faults: a client that dies between the two commands, or whose EXPIRE
-// is lost, leaves a key that never expires: nobody can acquire any more. The
-// release reads, compares and deletes in separate steps, so it can delete a
-// lock that changed hands in between.
+// Known faults: a client that dies between the two commands, or whose EXPIRE is lost, leaves a key
+// that never expires, so no client can acquire again. The release reads, compares and deletes in
+// separate steps, so it can delete the key of another client that acquired between the steps.
 func setnxExpire() Strategy {
 	const name = "setnx-expire"
 	return Strategy{
@@ -31,7 +30,7 @@ func setnxExpire() Strategy {
 
 type setnxExpireLock struct {
 	keyLock
-	// repair makes a loser give a key without a TTL one.
+	// repair makes a client that finds the lock taken set a TTL on a key without TTL.
 	repair bool
 }
 
@@ -61,7 +60,7 @@ func (l *setnxExpireLock) attempt(ctx context.Context, value string) error {
 		if err != nil {
 			return err
 		}
-		// Below zero is no TTL and no key alike, as in the document.
+		// A negative result means no TTL or no key, as in the document.
 		if left < 0 {
 			if err := l.expire(ctx); err != nil {
 				return err
@@ -71,8 +70,8 @@ func (l *setnxExpireLock) attempt(ctx context.Context, value string) error {
 	return l.taken()
 }
 
-// expire gives the key its TTL, whoever's it is. It speaks in seconds as the
-// documents do, and in milliseconds only if the TTL is not whole seconds.
+// expire sets the key's TTL without a check of its owner. expire uses seconds, as the documents do,
+// or milliseconds if the TTL is not a whole number of seconds.
 func (l *setnxExpireLock) expire(ctx context.Context) error {
 	if l.env.TTL%time.Second != 0 {
 		if err := l.client.PExpire(ctx, l.env.Key, l.env.TTL).Err(); err != nil {
@@ -86,7 +85,7 @@ func (l *setnxExpireLock) expire(ctx context.Context) error {
 	return nil
 }
 
-// ttl asks for the key's TTL in the unit of expire.
+// ttl returns the rest of the key's TTL; ttl asks the server in the unit of expire.
 func (l *setnxExpireLock) ttl(ctx context.Context) (time.Duration, error) {
 	if l.env.TTL%time.Second != 0 {
 		left, err := l.client.PTTL(ctx, l.env.Key).Result()

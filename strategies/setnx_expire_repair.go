@@ -1,15 +1,14 @@
 package strategies
 
-// setnxExpireRepair is the second lock of document 000 (II.3, by expire):
-// SETNX and then EXPIRE, and every loser that finds the key without a TTL sets
-// one, so that a client which died between its two commands blocks nobody for
-// ever. The document polls without a break; this one does so every 100 ms. A
-// TTL that is not whole seconds goes by PEXPIRE and PTTL.
+// setnxExpireRepair returns the second lock of document 000 (II.3, by expire): SETNX and then
+// EXPIRE. Every client that finds the lock taken and the key without TTL sets the TTL, so a client
+// that died between its two commands does not block the others forever. The document polls without
+// a delay; this lock polls every 100 ms. If the TTL is not a whole number of seconds, the lock uses
+// PEXPIRE and PTTL.
 //
-// Known faults: a winner whose SETNX reply comes late believes in a lock whose
-// lease, set by a loser, is over (the document says so itself). A loser that
-// repairs starts the lease anew, later than the winner did. The release is GET,
-// compare, DEL with room in between.
+// Known faults: a winner whose SETNX reply is late believes that it holds the lock after the end of
+// a lease that a loser has set (the document mentions this). A loser that repairs restarts the
+// lease later than the winner did. The release is GET, compare, DEL, which is not atomic.
 func setnxExpireRepair() Strategy {
 	const name = "setnx-expire-repair"
 	return Strategy{

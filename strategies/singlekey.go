@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// compareAndDelete and compareAndExpire touch KEYS[1] only if it holds the
-// caller's value ARGV[1]; they return 1 if they did. The first is the release
-// script of the Redis documentation that documents 001, 002 and 004 print.
+// compareAndDelete and compareAndExpire change KEYS[1] only if its value is the caller's value
+// ARGV[1]; the scripts return 1 if they did. compareAndDelete is the release script of the Redis
+// documentation, which documents 001, 002 and 004 print.
 var (
 	compareAndDelete = redis.NewScript(`
 if redis.call("get", KEYS[1]) == ARGV[1] then
@@ -25,13 +25,13 @@ end
 return 0`)
 )
 
-// keyLock is what the locks on one string key of one node have in common.
+// keyLock implements the common parts of the locks on one string key of one node.
 type keyLock struct {
 	strategy string // for error messages
 	env      Env
 	client   redis.UniversalClient
-	// value is the owner value of the last attempt that succeeded, or that
-	// may have: a release after an unknown outcome can then clean up.
+	// value is the owner value of the last attempt that succeeded or may have succeeded. A release
+	// after an unknown outcome can therefore delete the key.
 	value string
 }
 
@@ -42,22 +42,22 @@ func newKeyLock(strategy string, env Env) (keyLock, error) {
 	return keyLock{strategy: strategy, env: env, client: env.Nodes[0]}, nil
 }
 
-// taken says that somebody else has the lock.
+// taken returns the error for a lock that another client holds.
 func (l *keyLock) taken() error {
 	return fmt.Errorf("strategies: %s: %s is taken: %w", l.strategy, l.env.Key, ErrNotAcquired)
 }
 
-// gone says that the lock is not, or no longer, ours.
+// gone returns the error for a lock that this client does not hold, or no longer holds.
 func (l *keyLock) gone() error {
 	return fmt.Errorf("strategies: %s: %s is not ours: %w", l.strategy, l.env.Key, ErrNotHeld)
 }
 
-// failed says that a command failed, and so that the outcome is unknown.
+// failed returns the error for a command that failed, which makes the outcome unknown.
 func (l *keyLock) failed(command string, err error) error {
 	return fmt.Errorf("strategies: %s: %s %s: %w", l.strategy, command, l.env.Key, err)
 }
 
-// setNX sends SETNX, which go-redis's own method would turn into SET NX.
+// setNX sends SETNX. The method of go-redis would send SET NX instead.
 func (l *keyLock) setNX(ctx context.Context, value string) (bool, error) {
 	won, err := l.client.Do(ctx, "SETNX", l.env.Key, value).Bool()
 	if err != nil || won {
@@ -69,8 +69,7 @@ func (l *keyLock) setNX(ctx context.Context, value string) (bool, error) {
 	return won, nil
 }
 
-// setNXPX sends SET NX PX; go-redis's own method would choose EX for whole
-// seconds.
+// setNXPX sends SET NX PX. The method of go-redis would send EX for whole seconds.
 func (l *keyLock) setNXPX(ctx context.Context, value string) error {
 	err := l.client.Do(ctx, "SET", l.env.Key, value, "NX", "PX", l.env.TTL.Milliseconds()).Err()
 	if errors.Is(err, redis.Nil) {
@@ -83,8 +82,8 @@ func (l *keyLock) setNXPX(ctx context.Context, value string) error {
 	return nil
 }
 
-// getCompareDel releases in three steps that others can come between: GET,
-// compare, DEL. The DEL that ends it deletes whatever is there by then.
+// getCompareDel releases the lock in three separate steps: GET, compare, DEL. Commands of other
+// clients can run between the steps. The final DEL deletes the key with any value.
 func (l *keyLock) getCompareDel(ctx context.Context) error {
 	value, err := l.client.Get(ctx, l.env.Key).Result()
 	switch {
@@ -98,7 +97,7 @@ func (l *keyLock) getCompareDel(ctx context.Context) error {
 	return l.del(ctx)
 }
 
-// del deletes the key, whoever's it is.
+// del deletes the key with any value.
 func (l *keyLock) del(ctx context.Context) error {
 	deleted, err := l.client.Del(ctx, l.env.Key).Result()
 	if err != nil {
@@ -110,7 +109,7 @@ func (l *keyLock) del(ctx context.Context) error {
 	return nil
 }
 
-// compareAndDelete releases in one step.
+// compareAndDelete releases the lock in one atomic step.
 func (l *keyLock) compareAndDelete(ctx context.Context) error {
 	deleted, err := compareAndDelete.Run(ctx, l.client, []string{l.env.Key}, l.value).Int64()
 	if err != nil {
@@ -122,7 +121,7 @@ func (l *keyLock) compareAndDelete(ctx context.Context) error {
 	return nil
 }
 
-// compareAndExpire prolongs the lease in one step.
+// compareAndExpire extends the lease in one atomic step.
 func (l *keyLock) compareAndExpire(ctx context.Context) error {
 	extended, err := compareAndExpire.Run(ctx, l.client, []string{l.env.Key}, l.value, l.env.TTL.Milliseconds()).Int64()
 	if err != nil {

@@ -4,5 +4,5 @@ package atomicdir
 
 import "os"
 
-// exchange reports that this system cannot exchange two entries by one call.
+// exchange returns false: this system cannot exchange two entries in one call.
 func exchange(*os.File, string, *os.File, string) bool { return false }

@@ -16,11 +16,11 @@ import (
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
-// File replaces the contents of a file that a user named, or makes the file. A reader, and a process
-// killed at any moment, leave or find the old contents or the new ones and no mixture. A file that
-// exists keeps its permissions. If the path is a symbolic link, the file that the link leads to is
-// replaced and the link stays, as in an editor; a link that leads to no file is an error. So is
-// anything else that is not a regular file. The error has the path that it is about.
+// File replaces the contents of a file that the user named, or makes the file. A reader, and a
+// process killed at any moment, find or leave either the old contents or the new contents, and no
+// mixture. An existing file keeps its permissions. If the path is a symbolic link, File replaces
+// the link's target and keeps the link, as an editor does. A link without a target, and any other
+// entry that is not a regular file, is an error. The error has the path.
 func File(path string, contents []byte) error {
 	return Stream(path, func(w io.Writer) error {
 		_, err := w.Write(contents)
@@ -28,7 +28,7 @@ func File(path string, contents []byte) error {
 	})
 }
 
-// Stream is [File] for contents that a function writes.
+// Stream is like [File], for contents that a function writes.
 func Stream(path string, write func(io.Writer) error) error {
 	dir, name, err := locate(path)
 	if err != nil {
@@ -38,8 +38,8 @@ func Stream(path string, write func(io.Writer) error) error {
 	return In(dir, name, write)
 }
 
-// CheckFile returns the error that [File] would most likely return, and changes nothing: for use
-// before the contents are known.
+// CheckFile returns the error that [File] would most likely return, without changing the file. Use
+// CheckFile before the contents are known.
 func CheckFile(path string) error {
 	dir, name, err := locate(path)
 	if err != nil {
@@ -52,7 +52,8 @@ func CheckFile(path string) error {
 // locate opens the directory of the file that a path leads to, and returns the file's name in it.
 func locate(path string) (*below.Dir, string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		// As the kernel does where it protects links: in a place like /tmp another user's link is a trap.
+		// Like a kernel that protects links: in a directory like /tmp, another user's link may be
+		// an attack.
 		place, err := os.Stat(filepath.Dir(path))
 		if err == nil && place.Mode()&fs.ModeSticky != 0 && place.Mode().Perm()&0o002 != 0 && !below.Owned(info) {
 			return nil, "", &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is a symbolic link of another user in a directory for all users: name another file")}
@@ -70,27 +71,27 @@ func locate(path string) (*below.Dir, string, error) {
 	dir, err := below.Open(filepath.Dir(path))
 	var at *fs.PathError
 	if errors.As(err, &at) {
-		err = &fs.PathError{Op: at.Op, Path: path, Err: at.Err} // the user named the file
+		err = &fs.PathError{Op: at.Op, Path: path, Err: at.Err} // the error names the file that the user named
 	}
 	return dir, name, err
 }
 
-// In replaces the contents of a file below a directory, or makes the file, as [File] does. No
-// symbolic link is followed: one that has the name is an error. What killed processes left in the
-// file's directory is removed.
+// In replaces the contents of a file below a directory, or makes the file, as [File] does. In
+// follows no symbolic link: a link with the file's name is an error. In also removes temporary
+// files of killed processes from the file's directory.
 func In(dir *below.Dir, name string, write func(io.Writer) error) error {
 	sweep(dir, filepath.Dir(name))
 	return replaceFile(dir, name, write, true)
 }
 
-// InUnsynced is [In] without waiting for the disk and without removing what killed processes left:
-// for many files in a directory that another [Sweep] cleans or that is removed as a whole. A machine
-// that stops may leave a file with less than its contents.
+// InUnsynced is like [In], but does not wait for the disk and does not remove temporary files of
+// killed processes. InUnsynced is for many files in a directory that another [Sweep] cleans or that
+// is removed as a whole. If the machine stops, a file may be incomplete.
 func InUnsynced(dir *below.Dir, name string, write func(io.Writer) error) error {
 	return replaceFile(dir, name, write, false)
 }
 
-// CheckIn returns the error that [In] would most likely return, and changes nothing.
+// CheckIn returns the error that [In] would most likely return, without changing the file.
 func CheckIn(dir *below.Dir, name string) error {
 	sweep(dir, filepath.Dir(name))
 	if _, err := replaced(dir, name); err != nil {
@@ -103,7 +104,7 @@ func CheckIn(dir *below.Dir, name string) error {
 	return errors.Join(f.Close(), dir.Remove(temp))
 }
 
-// replaced returns what would be replaced, nil if the name is free.
+// replaced returns the file to replace, or nil if the name is free.
 func replaced(dir *below.Dir, name string) (fs.FileInfo, error) {
 	info, err := dir.Lstat(name)
 	switch {
@@ -124,7 +125,7 @@ func replaceFile(dir *below.Dir, name string, write func(io.Writer) error, sync 
 	}
 	mode := fs.FileMode(0o666)
 	if info != nil {
-		mode = 0o600 // until it has the permissions of the other one
+		mode = 0o600 // until it gets the permissions of the old file
 	}
 	f, temp, err := create(dir, name, mode)
 	if err != nil {
@@ -139,22 +140,22 @@ func replaceFile(dir *below.Dir, name string, write func(io.Writer) error, sync 
 		err = f.Chmod(info.Mode().Perm())
 	}
 	if err == nil && sync {
-		err = f.Sync() // or a machine that stops may keep the name and lose the contents
+		err = f.Sync() // otherwise a machine that stops may keep the name and lose the contents
 	}
-	if !sync || !flock.Excludes { // a network file system may fail as late as now
+	if !sync || !flock.Excludes { // a network file system may report an error only on close
 		err = errors.Join(err, f.Close())
 	}
 	if err == nil {
 		err = dir.Rename(temp, name)
 	}
-	_ = f.Close() // by which the lock ends: the file has its name
+	_ = f.Close() // releases the lock after the file has its name
 	if err != nil {
-		_ = dir.Remove(temp) // or the next Sweep does
+		_ = dir.Remove(temp) // if this fails, the next Sweep removes it
 	}
 	return err
 }
 
-// Names of temporary files are a prefix, random digits and a suffix.
+// Names of temporary files consist of a prefix, random digits and a suffix.
 const (
 	tempPrefix = ".lockfault-"
 	tempSuffix = ".tmp"
@@ -169,8 +170,8 @@ func isTemp(name string) bool {
 	return prefixed && suffixed && err == nil && len(random) == tempRandom
 }
 
-// create makes a temporary file beside a file. This process holds a lock on the temporary file as
-// long as it is open, which keeps a [Sweep] off.
+// create makes a temporary file next to a file. This process holds a lock on the temporary file
+// while it is open, so that a [Sweep] does not remove it.
 func create(dir *below.Dir, name string, mode fs.FileMode) (*os.File, string, error) {
 	for range 100 {
 		temp := filepath.Join(filepath.Dir(name), tempName())
@@ -181,7 +182,7 @@ func create(dir *below.Dir, name string, mode fs.FileMode) (*os.File, string, er
 		if err != nil {
 			var at *fs.PathError
 			if errors.As(err, &at) && at.Path == dir.Join(temp) {
-				err = &fs.PathError{Op: at.Op, Path: dir.Join(name), Err: at.Err} // the user has no use for the other name
+				err = &fs.PathError{Op: at.Op, Path: dir.Join(name), Err: at.Err} // the temporary name does not help the user
 			}
 			return nil, "", err
 		}
@@ -189,7 +190,7 @@ func create(dir *below.Dir, name string, mode fs.FileMode) (*os.File, string, er
 		if err != nil && !errors.Is(err, flock.ErrTaken) && !errors.Is(err, errors.ErrUnsupported) {
 			return nil, "", errors.Join(err, f.Close(), dir.Remove(temp))
 		}
-		// A Sweep may have taken the file before this process did.
+		// A Sweep may have removed the file before this process locked it.
 		mine, err := f.Stat()
 		if there, gone := dir.Lstat(temp); err == nil && gone == nil && os.SameFile(mine, there) {
 			return f, temp, nil
@@ -201,12 +202,12 @@ func create(dir *below.Dir, name string, mode fs.FileMode) (*os.File, string, er
 
 func tempName() string {
 	random := make([]byte, tempRandom)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // never fails
 	return tempPrefix + hex.EncodeToString(random) + tempSuffix
 }
 
-// Sweep removes temporary files from a directory whose processes were killed. Files of other names,
-// and files of processes that still run, stay. Where the system has no locks on files all stay.
+// Sweep removes the temporary files of killed processes from a directory. Files with other names,
+// and files of running processes, remain. On systems without file locks all files remain.
 func Sweep(dir *below.Dir) { sweep(dir, ".") }
 
 func sweep(dir *below.Dir, name string) {
@@ -224,7 +225,7 @@ func sweep(dir *below.Dir, name string) {
 			continue
 		}
 		if flock.Take(f) == nil {
-			_ = dir.Remove(temp) // or the next one does
+			_ = dir.Remove(temp) // if this fails, the next Sweep removes it
 		}
 		_ = f.Close()
 	}

@@ -1,14 +1,14 @@
-// Package replace puts several entries of a directory in the place of others of
-// the same names, all at one instant: whoever looks, and whoever kills this
-// process at any moment, finds all the old ones or all the new ones.
+// Package atomicdir replaces several entries of a directory by new entries with the same names, all
+// at one instant. A reader finds, and a process killed at any moment leaves, all the old entries or
+// all the new ones.
 //
-// The system can only rename one thing at a time. So each name first becomes a
-// link that leads where it led before, through one link that is common to all
-// of them: turning that one round is the instant. Then each name becomes what it
-// leads to. No step but that one changes what anybody reads. A directory
-// and new entries come in, the old entries go out.
+// The system can only rename one entry at a time. Therefore each name first becomes a symbolic link
+// to its old entry, through one common link. Changing the common link is the instant of the
+// replacement. Then each name becomes the entry that its link leads to. Only the change of the
+// common link changes what readers see. The inputs are a directory and new entries; the outputs are
+// the old entries.
 //
-// [File] replaces a single file. Nothing here follows a symbolic link below a directory.
+// [File] replaces a single file. No function follows a symbolic link below a directory.
 package atomicdir
 
 import (
@@ -20,44 +20,44 @@ import (
 	"github.com/lockfault/lockfault/internal/below"
 )
 
-// A Place is a directory some of whose entries are replaced. Only one goroutine of one process may use a place at a time.
+// Place is a directory with entries to replace. Only one goroutine of one process may use a place
+// at a time.
 type Place struct {
-	// Dir is the directory, and Work the name of a directory in it for what
-	// has not come to its place yet, or has left it. Both must exist.
+	// Dir is the directory. Work is the name of a directory in Dir for new entries that are not yet
+	// in place and for old entries. Both must exist.
 	Dir  *below.Dir
 	Work string
-	// Names are the entries that are replaced.
+	// Names are the entries to replace.
 	Names []string
 
-	// For tests: what is called between two changes, and whether to do as if
-	// the system couldn't exchange directories.
+	// For tests: step is called between two changes; clumsy simulates a system that cannot exchange
+	// directories.
 	step   func()
 	clumsy bool
 }
 
-// The entries of the working directory.
+// Entries of the working directory.
 const (
 	fresh  = "fresh"
 	former = "former"
-	now    = "now" // a link to one of the two; only while entries are replaced
+	now    = "now" // a link to fresh or former; exists only during a replacement
 )
 
-// Fresh returns the name of the directory in which the new entries have to be.
+// Fresh returns the name of the directory for the new entries.
 func (p Place) Fresh() string { return p.work(fresh) }
 
-// Former returns the name of the directory in which the old entries are afterwards.
+// Former returns the name of the directory that contains the old entries after a Commit.
 func (p Place) Former() string { return p.work(former) }
 
 func (p Place) work(name string) string { return filepath.Join(p.Work, name) }
 
-// Commit replaces the entries by the new ones, which it takes out of Fresh;
-// those that have no successor go. Former must not exist: it is made, and
-// gets the old entries. After an error, or in a process that has died meanwhile,
-// Settle goes on.
+// Commit replaces the entries by the new ones, which it moves out of Fresh; old entries without a
+// successor are removed from Dir. Former must not exist: Commit makes it and moves the old entries
+// there. After an error, or after the death of a process, Settle completes or undoes the
+// replacement.
 //
-// Where the system can't exchange two entries by one call, a name is
-// missing for a moment; where not everybody may make links, some of
-// them are already new for a moment while others are still old.
+// On a system that cannot exchange two entries in one call, a name is missing for a moment. If
+// symbolic links cannot be made, some names are new for a moment while others are still old.
 func (p Place) Commit() error {
 	if err := p.Dir.Mkdir(p.Former(), 0o755); err != nil {
 		return err
@@ -82,8 +82,7 @@ func (p Place) Commit() error {
 	return errors.Join(err, p.Settle())
 }
 
-// hide makes a name a link that leads through the common one to where its entry
-// is now.
+// hide replaces a name by a link that leads, through the common link, to the name's entry.
 func (p Place) hide(name string) error {
 	visible, old := name, filepath.Join(p.Former(), name)
 	if !p.exists(visible) {
@@ -111,7 +110,7 @@ func (p Place) hide(name string) error {
 	return p.Dir.Symlink(p.link(name), visible)
 }
 
-// link returns where a hidden name leads.
+// link returns the target of a hidden name.
 func (p Place) link(name string) string { return filepath.Join(p.Work, now, name) }
 
 // Unsettled reports whether a Commit has begun and not ended.
@@ -120,9 +119,9 @@ func (p Place) Unsettled() bool {
 	return err == nil
 }
 
-// Settle ends what a Commit has begun that didn't end: if the instant was not
-// reached, everything is as it was before, and Fresh has its entries still. It does
-// nothing if there is nothing to do.
+// Settle completes a Commit that has begun and not ended. If the instant of the replacement was not
+// reached, Settle restores the old entries, and Fresh keeps its entries. Settle has no effect if no
+// Commit is pending.
 func (p Place) Settle() error {
 	_ = p.Dir.Remove(p.work(now + ".new"))
 	side, err := p.Dir.Readlink(p.work(now))
@@ -144,7 +143,7 @@ func (p Place) Settle() error {
 	return p.Dir.Remove(p.work(now))
 }
 
-// show makes a hidden name the entry that it leads to.
+// show replaces a hidden name by the entry that it leads to.
 func (p Place) show(name, entry string) error {
 	visible := name
 	leads, _ := p.Dir.Readlink(visible)
@@ -153,7 +152,7 @@ func (p Place) show(name, entry string) error {
 	defer p.stepped()
 	switch {
 	case p.exists(visible) && !hidden:
-		return nil // it is done
+		return nil // already done
 	case !there && hidden:
 		return p.Dir.Remove(visible)
 	case !there:
@@ -171,7 +170,7 @@ func (p Place) show(name, entry string) error {
 	return p.Dir.Rename(entry, visible)
 }
 
-// commitPlainly replaces one after the other.
+// commitPlainly replaces the entries one after the other.
 func (p Place) commitPlainly() error {
 	for _, name := range p.Names {
 		visible, next := name, filepath.Join(p.Fresh(), name)
@@ -194,7 +193,7 @@ func (p Place) exists(name string) bool {
 	return err == nil
 }
 
-// exchange exchanges two entries at one instant, and reports whether it could.
+// exchange exchanges two entries at one instant, and reports whether it succeeded.
 func (p Place) exchange(a, b string) bool {
 	if p.clumsy {
 		return false

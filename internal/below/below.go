@@ -1,12 +1,13 @@
 // Package below opens, makes, moves and removes files below a directory and nowhere else.
 //
-// Output directories may hold what somebody else put there: a repository can have symbolic links
-// in its tree, and a name in a results file can lead upwards. A [Dir] takes names relative to its
-// directory, refuses names that lead out of the directory, and follows no symbolic link below it.
-// The path with which the directory itself is opened may contain symbolic links: the user typed it.
+// Output directories may contain entries from other sources: a repository can have symbolic links
+// in its tree, and a name in a results file can lead upwards. A [Dir] accepts names relative to its
+// directory, refuses names that lead out of the directory, and follows no symbolic link below it;
+// [Dir.Read] is the only exception. The path of the directory itself may contain symbolic links,
+// because the user typed it.
 //
-// The package builds on [os.Root], which holds the directory open. A second process that changes
-// entries between a check and its use can therefore not lead an operation out of the directory.
+// The package uses [os.Root], which holds the directory open. Therefore a second process that
+// changes entries between a check and its use cannot lead an operation out of the directory.
 package below
 
 import (
@@ -19,25 +20,24 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// ErrSymlink says that a symbolic link stands where a file or a directory was expected.
+// ErrSymlink reports a symbolic link in place of a file or a directory.
 var ErrSymlink = errors.New("it is a symbolic link, which lockfault does not follow: remove it, or name another directory")
 
-// ErrOutside says that a name leads out of the directory.
+// ErrOutside reports a name that leads out of the directory.
 var ErrOutside = errors.New("the name leads out of the directory")
 
-// ErrNotRegular says that a directory, a pipe or a device stands where a file was expected.
+// ErrNotRegular reports a directory, a pipe or a device in place of a file.
 var ErrNotRegular = errors.New("it is not a regular file")
 
-// ErrLinked says that a file that was to be written has a second name, which may be outside of the
-// directory.
+// ErrLinked reports that a file to write has a second name, which may be outside the directory.
 var ErrLinked = errors.New("the file has a second name (a hard link): remove it, or name another directory")
 
-// A Dir is an open directory. Names are relative to it and have the system's separators; "." is
-// the directory itself. Errors are of type [*fs.PathError] or [*os.LinkError] and have the path
-// with the directory's own. A Dir may be used by several goroutines.
+// Dir is an open directory. Names are relative to it and use the system's separators; "." is the
+// directory itself. Errors have the type [*fs.PathError] or [*os.LinkError], with a path that
+// includes the directory's. Several goroutines may use a Dir.
 type Dir struct{ root *os.Root }
 
-// Open opens a directory. It must be closed.
+// Open opens a directory. The caller must close it.
 func Open(path string) (*Dir, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -46,7 +46,8 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root}, nil
 }
 
-// Make opens a directory, and makes it and its parents if they are missing. It must be closed.
+// Make opens a directory, and makes it and its parents if they are missing. The caller must close
+// it.
 func Make(path string, mode fs.FileMode) (*Dir, error) {
 	if err := os.MkdirAll(path, mode); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func Make(path string, mode fs.FileMode) (*Dir, error) {
 	return Open(path)
 }
 
-// Close closes the directory. It may be called more than once.
+// Close closes the directory. Further calls are allowed.
 func (d *Dir) Close() error { return d.root.Close() }
 
 // Path returns the path with which the directory was opened.
@@ -63,20 +64,20 @@ func (d *Dir) Path() string { return d.root.Name() }
 // Join returns the path of a name.
 func (d *Dir) Join(name string) string { return filepath.Join(d.Path(), name) }
 
-// named gives an error that path.
+// named sets the path of an error.
 func named(path string, err error) error {
 	var at *fs.PathError
 	if !errors.As(err, &at) {
 		return err
 	}
-	if strings.Contains(at.Err.Error(), "escapes from parent") { // os has no variable for it
+	if strings.Contains(at.Err.Error(), "escapes from parent") { // os exports no variable for this error
 		return &fs.PathError{Op: "open", Path: path, Err: ErrOutside}
 	}
 	return &fs.PathError{Op: strings.TrimSuffix(at.Op, "at"), Path: path, Err: at.Err}
 }
 
-// plain returns an error if the name leads out of the directory, or a symbolic link is among the
-// directories of the name. With whole, the last element must not be a symbolic link either.
+// plain returns an error if the name leads out of the directory, or if one of its directories is a
+// symbolic link. If whole is true, the last element must not be a symbolic link either.
 func (d *Dir) plain(op, name string, whole bool) error {
 	if !filepath.IsLocal(name) {
 		return &fs.PathError{Op: op, Path: d.Join(name), Err: ErrOutside}
@@ -88,7 +89,7 @@ func (d *Dir) plain(op, name string, whole bool) error {
 		}
 		info, err := d.root.Lstat(name[:i])
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the operation says so, or makes it
+			return nil // the operation reports the missing entry, or makes it
 		}
 		if err != nil {
 			return named(d.Join(name[:i]), err)
@@ -100,7 +101,7 @@ func (d *Dir) plain(op, name string, whole bool) error {
 	return nil
 }
 
-// Lstat returns what the name is, and does not follow it.
+// Lstat returns information about the entry itself, without following a symbolic link.
 func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 	if err := d.plain("stat", name, false); err != nil {
 		return nil, err
@@ -118,8 +119,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return to, named(d.Join(name), err)
 }
 
-// Open opens a regular file with flags such as [os.O_RDWR]. It makes none: see [Dir.Create]. A file
-// with several hard links is not opened for writing.
+// Open opens a regular file with flags such as [os.O_RDWR]. Open does not create files: see
+// [Dir.Create]. A file with several hard links cannot be opened for writing.
 func (d *Dir) Open(name string, flag int) (*os.File, error) {
 	if err := d.plain("open", name, true); err != nil {
 		return nil, err
@@ -127,8 +128,9 @@ func (d *Dir) Open(name string, flag int) (*os.File, error) {
 	return d.open(name, d.root.Lstat, flag)
 }
 
-// Read opens a regular file of at most so many bytes for reading. In contrast to all other methods it follows symbolic
-// links whose targets are below the directory, as a report has them while a run replaces it.
+// Read opens a regular file of at most the given number of bytes for reading. Unlike all other
+// methods, Read follows symbolic links whose targets are below the directory, because a report
+// contains such links while a run replaces it.
 func (d *Dir) Read(name string, most int64) (*os.File, error) {
 	if !filepath.IsLocal(name) {
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: ErrOutside}
@@ -143,7 +145,7 @@ func (d *Dir) Read(name string, most int64) (*os.File, error) {
 	return f, nil
 }
 
-// open opens a file after stat has seen that it is regular: to open a pipe may block.
+// open opens a file after stat has shown that it is regular, because opening a pipe may block.
 func (d *Dir) open(name string, stat func(string) (fs.FileInfo, error), flag int) (*os.File, error) {
 	info, err := stat(name)
 	switch {
@@ -159,8 +161,8 @@ func (d *Dir) open(name string, stat func(string) (fs.FileInfo, error), flag int
 	return f, named(d.Join(name), err)
 }
 
-// Create makes a file and opens it for reading and writing. The error is [fs.ErrExist] if anything
-// has that name, a symbolic link that leads nowhere too.
+// Create makes a file and opens it for reading and writing. The error is [fs.ErrExist] if an entry
+// with that name exists, including a symbolic link without a target.
 func (d *Dir) Create(name string, mode fs.FileMode) (*os.File, error) {
 	if err := d.plain("open", name, false); err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (d *Dir) Create(name string, mode fs.FileMode) (*os.File, error) {
 	return f, named(d.Join(name), err)
 }
 
-// ReadDir returns the entries of a directory by their names.
+// ReadDir returns the entries of a directory, sorted by name.
 func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := d.plain("open", name, true); err != nil {
 		return nil, err
@@ -178,8 +180,8 @@ func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, named(d.Join(name), err)
 }
 
-// Walk walks a directory as [fs.WalkDir] does, and follows no symbolic link. The names that visit
-// gets are relative to d.
+// Walk walks a directory like [fs.WalkDir], without following symbolic links. The names that visit
+// receives are relative to d.
 func (d *Dir) Walk(name string, visit func(name string, entry fs.DirEntry, err error) error) error {
 	if err := d.plain("open", name, true); err != nil {
 		return err
@@ -197,7 +199,7 @@ func (d *Dir) Mkdir(name string, mode fs.FileMode) error {
 	return named(d.Join(name), d.root.Mkdir(name, mode))
 }
 
-// MkdirAll makes a directory and its parents as far as they are missing.
+// MkdirAll makes a directory and its missing parents.
 func (d *Dir) MkdirAll(name string, mode fs.FileMode) error {
 	if err := d.plain("mkdir", name, true); err != nil {
 		return err
@@ -205,7 +207,7 @@ func (d *Dir) MkdirAll(name string, mode fs.FileMode) error {
 	return named(d.Join(name), d.root.MkdirAll(name, mode))
 }
 
-// Sub opens a directory. It must be closed.
+// Sub opens a directory. The caller must close it.
 func (d *Dir) Sub(name string) (*Dir, error) {
 	if err := d.plain("open", name, true); err != nil {
 		return nil, err
@@ -224,7 +226,7 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return &Dir{root}, nil
 }
 
-// both checks the names of an operation on two.
+// both checks the names of an operation with two names.
 func (d *Dir) both(op, from, to string) error {
 	if err := d.plain(op, from, false); err != nil {
 		return err
@@ -232,8 +234,8 @@ func (d *Dir) both(op, from, to string) error {
 	return d.plain(op, to, false)
 }
 
-// Rename moves an entry, in the place of a file that has the new name. A symbolic link moves, or is
-// replaced, itself.
+// Rename moves an entry, and replaces a file that has the new name. A symbolic link is moved or
+// replaced itself.
 func (d *Dir) Rename(from, to string) error {
 	if err := d.both("rename", from, to); err != nil {
 		return err
@@ -241,7 +243,7 @@ func (d *Dir) Rename(from, to string) error {
 	return d.root.Rename(from, to)
 }
 
-// Link gives a regular file another name.
+// Link makes a hard link to a regular file.
 func (d *Dir) Link(from, to string) error {
 	if err := d.both("link", from, to); err != nil {
 		return err
@@ -256,7 +258,7 @@ func (d *Dir) Link(from, to string) error {
 	return d.root.Link(from, to)
 }
 
-// Symlink makes a symbolic link with that target.
+// Symlink makes a symbolic link with the given target.
 func (d *Dir) Symlink(target, name string) error {
 	if err := d.plain("symlink", name, false); err != nil {
 		return err
@@ -264,8 +266,8 @@ func (d *Dir) Symlink(target, name string) error {
 	return d.root.Symlink(target, name)
 }
 
-// OpenDir opens a directory, for calls of the system that take an open directory and the name of an
-// entry. It must be closed.
+// OpenDir opens a directory for system calls that take an open directory and the name of an entry.
+// The caller must close it.
 func (d *Dir) OpenDir(name string) (*os.File, error) {
 	if err := d.plain("open", name, true); err != nil {
 		return nil, err
@@ -282,8 +284,8 @@ func (d *Dir) Remove(name string) error {
 	return named(d.Join(name), d.root.Remove(name))
 }
 
-// RemoveAll removes an entry and all that is below it: of symbolic links the links themselves. A
-// missing entry is no error.
+// RemoveAll removes an entry and everything below it. Symbolic links are removed themselves. A
+// missing entry is not an error.
 func (d *Dir) RemoveAll(name string) error {
 	if err := d.plain("remove", name, false); err != nil {
 		return err

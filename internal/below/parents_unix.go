@@ -13,9 +13,9 @@ import (
 )
 
 // CheckParents returns an error if another user of the machine can replace a file or directory of
-// that path: if a directory or symbolic link on the way to it belongs to a user other than this one
-// and the owner of "/", or if others may write to such a directory and it is not sticky, as /tmp is.
-// What the path names need not exist; the missing part is not checked.
+// the path. Another user can if a directory or symbolic link on the way belongs to a user other
+// than this user, root and the owner of "/", or if others may write to such a directory and it is
+// not sticky (as /tmp is). The path need not exist; the missing part is not checked.
 func CheckParents(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,8 +69,8 @@ func elements(path string) []string {
 
 func owner(about fs.FileInfo) int { return int(about.Sys().(*syscall.Stat_t).Uid) }
 
-// shared reports whether other users may write to a directory. A group of this user's own counts as
-// this user.
+// shared reports whether other users may write to a directory. This user's own group counts as this
+// user.
 func shared(about fs.FileInfo) bool {
 	mode := about.Mode().Perm()
 	group := int(about.Sys().(*syscall.Stat_t).Gid)

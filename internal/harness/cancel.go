@@ -8,18 +8,18 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// cancel is a line of the script by which callers give up.
+// cancel is a cancel line of the script.
 type cancel struct {
 	line    int
 	clients []string
-	met     bool // one of them was in an operation
+	met     bool // at least one of the clients was in an operation
 }
 
-// cancelOperation lets the caller of a client's operation give up. That meets nothing if there
-// is no operation, or its caller has given up already. A stopped client learns of it
-// when it goes on.
+// cancelOperation cancels a client's current operation. cancelOperation has no effect if the client
+// is in no operation, or if the operation was already cancelled. A stopped client learns of the
+// cancel when it resumes.
 func (s *runner) cancelOperation(line int, name string) {
-	s.run(0, never) // what it has said until now counts
+	s.run(0, never) // processes the client's reports up to now
 	if n := len(s.cancels); n == 0 || s.cancels[n-1].line != line {
 		s.cancels = append(s.cancels, cancel{line: line})
 	}
@@ -40,25 +40,25 @@ func (s *runner) cancelOperation(line int, name string) {
 	}
 }
 
-// cancel records that the context of its operation ends.
+// cancel records that the context of the client's operation has ended.
 func (p *participant) cancel() {
 	p.stage.record(checker.Event{Kind: checker.Cancel, Time: p.stage.world.Now(), Client: p.name})
 }
 
-// aware tells a client that is about to go on what it has missed: that its caller gave
-// up is the first that it learns.
+// aware delivers the cancel that a stopped client has missed, just before the client resumes: the
+// cancel is the first thing that the client learns. aware reports whether there was such a cancel.
 func (p *participant) aware() (missed bool) {
 	if missed = p.unaware; missed {
 		p.unaware = false
 		p.body.CancelOperation()
 		if p.stage.bubble {
-			p.stage.run(0, never) // it comes as far as one does that is stopped
+			p.stage.run(0, never) // runs the client as far as a stopped client can run
 		}
 	}
 	return missed
 }
 
-// idleCancels returns the lines by which nobody gave up.
+// idleCancels returns the cancel lines without an effect.
 func (s *runner) idleCancels() []UnmatchedStep {
 	var list []UnmatchedStep
 	for _, c := range s.cancels {
@@ -69,7 +69,7 @@ func (s *runner) idleCancels() []UnmatchedStep {
 	return list
 }
 
-// inOrder puts what met nothing in the order of its lines.
+// inOrder sorts the list by script lines.
 func inOrder(list []UnmatchedStep) []UnmatchedStep {
 	slices.SortStableFunc(list, func(a, b UnmatchedStep) int { return a.Line - b.Line })
 	return list

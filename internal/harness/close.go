@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// shutdown is a life of a client that has to end.
+// shutdown is one life of a client that has to end.
 type shutdown struct {
 	of   *participant
 	body ClientProcess
 }
 
-// close ends all clients and the world, and says who would not end.
+// close ends all clients and the world, and returns an error that names the clients that did not
+// end.
 func (s *runner) close() error {
 	var all []shutdown
 	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
@@ -29,8 +30,8 @@ func (s *runner) close() error {
 	for _, p := range all {
 		p.body.Cancel()
 	}
-	// Whoever still talks to a healthy world gets a last chance to end as
-	// its context asks; then the world goes away under the rest.
+	// Clients in a healthy world get a last chance to end because their contexts have ended; then
+	// the world closes.
 	s.world.Run(s.farewell(), func() bool { return !s.waitsFor(all) })
 	err := s.world.Close()
 	for _, p := range all {
@@ -42,13 +43,13 @@ func (s *runner) close() error {
 	return err
 }
 
-// waitsFor reports whether somebody is still there who could go.
+// waitsFor reports whether a client that is not stopped has not ended yet.
 func (s *runner) waitsFor(all []shutdown) bool {
 	return slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Done() && !s.stopped(p.of.name) })
 }
 
-// farewell is how long clients get to end before the world does. In real time
-// nobody waits for one that ignores its context: virtual time finds those out.
+// farewell returns how long clients may take to end before the world closes. In real time the
+// runner does not wait for clients that ignore their contexts: virtual time finds these clients.
 func (s *runner) farewell() time.Duration {
 	if s.bubble {
 		return s.forbearance()
@@ -56,15 +57,15 @@ func (s *runner) farewell() time.Duration {
 	return min(s.ttl, time.Second)
 }
 
-// partInBubble waits for everybody's end, in time that costs nothing: whoever
-// is left behind in a bubble spoils it.
+// partInBubble waits until all clients have ended, in virtual time: a remaining goroutine makes the
+// bubble fail.
 func (s *runner) partInBubble(all []shutdown) error {
 	deadline := time.Now().Add(s.forbearance())
 	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Done() }) {
 		time.Sleep(time.Second)
 	}
-	// After many refused connections go-redis tries again once a second, and
-	// finds out only then that its client was closed.
+	// After many refused connections go-redis retries once a second, and notices only then that its
+	// client was closed.
 	time.Sleep(2 * time.Second)
 	var still []string
 	for _, p := range all {

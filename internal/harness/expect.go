@@ -7,37 +7,38 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// An Expectation is what a cell is judged by.
+// Expectation holds the expected anomalies of a cell.
 type Expectation struct {
 	// Anomalies are in the order of [checker.Anomalies].
 	Anomalies []checker.Anomaly
-	// AtMost says that the cell need not show them all: fewer are better. Else it
-	// has to show exactly these.
+	// AtMost permits fewer anomalies. If AtMost is false, the cell must show exactly these
+	// anomalies.
 	AtMost bool
 	By     Source
-	// Drawn are those of which it is chance whether the cell shows them, whatever is expected: what the strategy may show of itself.
-	// Chance says why, after "since"; empty if there are none.
+	// Drawn lists the strategy's own expected anomalies that occur by chance, independent of
+	// Anomalies. Chance is the reason, which continues a sentence after "since"; Chance is empty if
+	// Drawn is empty.
 	Drawn  []checker.Anomaly
 	Chance string
 }
 
-// A Source is who says what is expected of a cell.
+// Source is the origin of a cell's expectation.
 type Source string
 
-// The sources: what a file says wins over what the strategy says of itself, and that
-// over the script.
+// Sources of an expectation. A file has priority over the strategy's own statement, and the
+// strategy has priority over the script.
 const (
 	ByScript   Source = ""
 	ByStrategy Source = "strategy" // [strategies.Strategy.Expected]
 	ByFile     Source = "file"     // [scenarios.Expectations]
 )
 
-// Expectation returns what is expected of the cell: what a user's file says, if there
-// is one (nil is none) and it names the cell, or the strategy itself, or the script.
+// Expectation returns the expected anomalies of the cell. The sources are, by priority, the user's
+// file, if file is not nil and has the cell; the strategy itself; the script.
 //
-// A script's line is exact for strategies that are built in, whom its author knew,
-// and for one that it names. A group knows no stranger: whoever is in it by a tag, a
-// pattern or because all are may do better than the group.
+// A script's line is exact for built-in strategies, which its author knew, and for a strategy that
+// the line names. For any other strategy, which matches by a tag, a pattern or because the line is
+// for all, the line is an upper bound.
 func (c Cell) Expectation(file *scenarios.Expectations) Expectation {
 	key := c.Script.Key()
 	var own, drawn []checker.Anomaly

@@ -1,6 +1,5 @@
-// Package harness plays one script with one strategy in one world: the stage
-// on which everything else meets. A [Cell] comes in; an [Outcome] with the
-// history and its verdict goes out. It knows nothing of commands, worker
+// Package harness runs one script with one strategy in one world. The input is a [Cell]; the output
+// is an [Outcome] with the history and its verdict. The package does not depend on commands, worker
 // processes or reports.
 package harness
 
@@ -18,30 +17,32 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Cell names one piece of work: the same cell always yields the same history.
+// Cell describes one unit of work. In virtual time, the same cell always gives the same history,
+// except for strategies with HistoryVaries.
 type Cell struct {
 	Strategy strategies.Strategy
 	Script   *scenarios.Script
-	// Place is where to play; nil is the world of virtual time.
+	// Place makes the world of the cell; nil means the world of virtual time.
 	Place Place
-	// Seed decides latencies, tie-breaks and the strategies' randomness.
+	// Seed determines latencies, the order of simultaneous events, and the strategies' randomness.
 	Seed uint64
-	// TTL replaces the script's lease; 0 keeps it.
+	// TTL replaces the script's lease; 0 keeps the script's lease.
 	TTL time.Duration
-	// Limit is how much real time the cell may take in virtual time before it is an
-	// error that says what virtual time waits for; what is left of it goes on. 0 is
-	// any: somebody else must end the process then.
+	// Limit is the maximum real time of a cell in virtual time. When the limit has passed, the
+	// cell's result is an error with the goroutines that virtual time waits for; goroutines that
+	// still run continue. 0 means no limit: another process must then end a cell that does not
+	// return.
 	Limit time.Duration
-	// Spares are what cells of virtual time leave to one another that tells nothing of
-	// them; nil for nothing.
+	// Spares holds reusable servers that cells of virtual time share without an effect on each
+	// other; nil means no sharing.
 	Spares *ServerPool
 }
 
-// ServerPool are servers in virtual time that nobody has any more, and that hold nothing.
+// ServerPool holds unused, empty servers of virtual time.
 type ServerPool = sim.Pool
 
-// Applies reports whether the cell can be played, and why if not. It touches
-// nothing; what the machine lacks shows when the cell is played.
+// Applies reports whether the cell can run, and the reason if not. Applies has no side effects;
+// missing resources of the machine show only when the cell runs.
 func (c Cell) Applies() (ok bool, why string) {
 	if ok, why = c.programApplies(); !ok {
 		return ok, why
@@ -59,7 +60,7 @@ func (c Cell) Applies() (ok bool, why string) {
 	return ok, why
 }
 
-// Lock returns the strategy's lock of that name, as worlds look at it.
+// Lock returns the description of the strategy's lock with the given key, for worlds.
 func (c Cell) Lock(key string) faults.Lock {
 	lock := faults.SingleKeyLock(key)
 	lock.Query = c.Strategy.Query
@@ -78,7 +79,7 @@ func (c Cell) Lock(key string) faults.Lock {
 	return lock
 }
 
-// keys returns keys as strategies see them.
+// keys converts the worlds' keys to the strategies' type.
 func keys(found []faults.Key) []strategies.Key {
 	seen := make([]strategies.Key, len(found))
 	for i, k := range found {
@@ -87,11 +88,11 @@ func keys(found []faults.Key) []strategies.Key {
 	return seen
 }
 
-// Status is the short answer of an [Outcome].
+// Status is the short result of an [Outcome].
 type Status string
 
-// The statuses of an outcome, best first: a merged result is the worst of its
-// parts, so that what failed or was not decided never passes as held.
+// Statuses of an outcome, best first. A merged result has the worst status of its parts, so a
+// failed or undecided part never counts as held.
 const (
 	NotApplicable Status = "not-applicable"
 	Held          Status = "held"
@@ -100,54 +101,50 @@ const (
 	Violated      Status = "violated"
 )
 
-// An Outcome is what playing a cell yields.
+// Outcome is the result of a cell.
 type Outcome struct {
 	Status Status
-	// Reason says why, for NotApplicable, Unknown and Error; for Error it
-	// may go on with a stack.
+	// Reason explains the statuses NotApplicable, Unknown and Error. For Error, a stack may follow.
 	Reason string
-	// History and Verdict are empty for NotApplicable, and History is what
-	// was recorded so far for Error and Unknown.
+	// History and Verdict are empty for NotApplicable. For Error and Unknown, History has the
+	// events recorded so far.
 	History checker.History
 	Verdict checker.Verdict
-	// Expected is what the script expects of the strategy.
+	// Expected lists the anomalies that the script expects of the strategy.
 	Expected []checker.Anomaly
-	// RoundTrips is, for each operation that succeeded at least once, the
-	// smallest number of round trips that a success took.
+	// RoundTrips holds, for each operation that succeeded at least once, the smallest number of
+	// round trips of a successful call.
 	RoundTrips map[checker.Op]int
-	// Measures are the readings of the script's stopwatches.
+	// Measures holds the readings of the script's stopwatches.
 	Measures map[string]time.Duration
-	// MetNothing are the orders to the gate that met no message, and the cancels
-	// that met no operation, in the order in which they were given: what they were
-	// to do was not done.
+	// MetNothing lists the gate commands that matched no message and the cancels without an
+	// operation. The list has the order of the script; these steps had no effect.
 	MetNothing []UnmatchedStep
-	// Late is how late the machine was, if that was too much for a verdict:
-	// the cell may be played again. Only in worlds of real time.
+	// Late is the delay of the machine, if the delay was too long for a verdict: the cell may run
+	// again. Late is set only in worlds of real time.
 	Late time.Duration
-	// Strain is how late it was in parts of what would be too much, where that is known.
+	// Strain is the delay of the machine as a fraction of the limit, if known.
 	Strain float64
-	// Virtual is the time that passed in the world, Elapsed outside.
+	// Virtual is the elapsed time in the world, Elapsed the elapsed real time.
 	Virtual, Elapsed time.Duration
 }
 
-// UnmatchedStep is an order to the gate that met no message, or a cancel that met no
-// operation.
+// UnmatchedStep is a gate command that matched no message, or a cancel without an operation.
 type UnmatchedStep struct {
 	Line int    // of the script
-	Text string // the line, as scripts write it
-	// OrNone is whether the script says that there may be none.
+	Text string // the line in the script's language
+	// OrNone reports whether the script permits that no message matches.
 	OrNone bool
 }
 
-// Play plays the cell in a bubble of virtual time. It blocks until the cell is
-// done; t is only used to make the bubble, never to report, and a strategy that
-// panics in one of its own goroutines ends the process. A strategy that blocks
-// on a sync.Mutex for ever, or never stops computing, stops virtual time: unless the
-// cell has a Limit, Play doesn't return then, and somebody with a real clock must end the process.
-// Safe for concurrent use.
+// Play runs the cell in a bubble of virtual time, or in the world of its Place, and blocks until
+// the cell is done. Play uses t only to make the bubble, never to report. A strategy that panics in
+// one of its own goroutines ends the process. A strategy that blocks on a sync.Mutex forever, or
+// computes forever, stops virtual time: without a Limit, Play then does not return, and another
+// process must end this process. Play is safe for concurrent use.
 func Play(t *testing.T, cell Cell) Outcome { return play(t, cell, nil) }
 
-// play plays the cell, and has it watched, if by anybody.
+// play runs the cell and takes the snapshots of watch, which may be nil.
 func play(t *testing.T, cell Cell, watch *watch) Outcome {
 	if cell.Script == nil {
 		return Outcome{Status: Error, Reason: "the cell has no script to play"}
@@ -167,7 +164,7 @@ func play(t *testing.T, cell Cell, watch *watch) Outcome {
 	return outcome
 }
 
-// playSim plays the cell in a bubble of virtual time.
+// playSim runs the cell in a bubble of virtual time.
 func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	var s *runner
 	var failure error
@@ -178,7 +175,7 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 			failure = s.play()
 		}
 	})
-	if errors.Is(err, vtime.ErrLimit) { // it may be playing still
+	if errors.Is(err, vtime.ErrLimit) { // goroutines of the cell may still run
 		outcome.Status, outcome.Reason = Error, err.Error()
 		return
 	}
@@ -192,7 +189,7 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	outcome.judge()
 }
 
-// playIn plays the cell in a world that its place makes.
+// playIn runs the cell in a world that its Place makes.
 func playIn(cell Cell, outcome *Outcome) {
 	if cell.TTL == 0 {
 		cell.TTL = cell.Place.Lease()
@@ -224,13 +221,13 @@ func playIn(cell Cell, outcome *Outcome) {
 	}
 }
 
-// of takes over what a stage has recorded.
+// of copies the records of a runner to the outcome.
 func (o *Outcome) of(s *runner) {
 	o.History, o.Virtual = s.history, s.virtual
 	o.RoundTrips, o.Measures, o.MetNothing = s.roundTrips, s.measures, s.metNothing
 }
 
-// judge asks the checker.
+// judge sets the verdict and the status from the history.
 func (o *Outcome) judge() {
 	o.Verdict = checker.Check(o.History)
 	o.Status = Held
@@ -239,8 +236,8 @@ func (o *Outcome) judge() {
 	}
 }
 
-// explain joins what the stage found and how the bubble ended: the first tells
-// the reason, the second has the stacks.
+// explain returns the text of the runner's failure, followed by the stacks of the bubble's error if
+// there are any. Without a failure, explain returns the text of err.
 func explain(failure, err error) string {
 	var burst *vtime.Error
 	switch {

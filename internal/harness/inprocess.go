@@ -11,13 +11,13 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// local is a client in this process, for worlds that clients dial into. Its
-// goroutine reports through a box that the stage looks into.
+// local is a client in this process, for worlds that clients dial into. Its goroutine reports
+// through the Mailbox, which the runner reads.
 type local struct {
 	name   string
 	world  faults.Dialer
 	client *client.Client
-	dead   atomic.Bool // its process crashed: this life is over, though its goroutines don't know
+	dead   atomic.Bool // its process crashed: this life is over, although its goroutines still exist
 	life   context.Context
 	end    context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
@@ -25,7 +25,7 @@ type local struct {
 	Mailbox
 }
 
-// newLocal brings a client to life, which makes its lock while the world goes on.
+// newLocal starts a client, which makes its lock while the world continues.
 func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dialer) (*local, error) {
 	b := &local{name: setup.Client, world: world, gone: make(chan struct{})}
 	b.life, b.end = context.WithCancel(context.Background())
@@ -52,9 +52,8 @@ func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dia
 	return b, nil
 }
 
-// dial connects to a node. The world knows clients by name only, and after a
-// restart the name is another life's: the goroutines of a dead one, when they wake
-// up, must stay out.
+// dial connects to a node. Worlds identify clients by name, and after a restart the name belongs to
+// another life; therefore goroutines of a dead life block here instead of dialling.
 func (b *local) dial(ctx context.Context, node string) (net.Conn, error) {
 	if b.dead.Load() {
 		<-b.life.Done()
@@ -63,7 +62,7 @@ func (b *local) dial(ctx context.Context, node string) (net.Conn, error) {
 	return b.world.Dial(ctx, b.name, node)
 }
 
-// wall reads the client's wall clock; it blocks as dial does.
+// wall reads the client's wall clock. For a dead life, wall blocks as dial does.
 func (b *local) wall() time.Time {
 	if b.dead.Load() {
 		<-b.life.Done()
@@ -79,7 +78,7 @@ func (b *local) Report(r client.Report) (client.Answer, bool) {
 	b.Put(PendingReport{r, func(a client.Answer) {
 		answer = a
 		close(done)
-		b.world.Notify() // the client goes on: look again when it waits
+		b.world.Notify() // the client continues: the world must run again until the client waits
 	}})
 	b.world.Notify()
 	select {

@@ -8,18 +8,17 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// What a lease must have room for. Locks that find the key taken wait 100 ms and
-// then try again, those of the library and most that one meets; scripts count on
-// several tries within a lease, and on one within a tenth of it, which is how long
-// a client library waits for an answer. And a message takes up to 0.7 ms, so a
-// client that a script gives some part of the lease gets two answers in 2.8.
+// Minimum lengths for a lease. Locks that find the key taken wait 100 ms before the next attempt;
+// this holds for the library's locks and for most others. Scripts rely on several attempts within a
+// lease, and on one attempt within a tenth of it, which is the reply timeout of a client library. A
+// message takes up to 0.7 ms, so two replies within a part of the lease take up to 2.8 ms.
 const (
 	leastLease = 10 * 100 * time.Millisecond
 	leastSpan  = 3 * time.Millisecond
 )
 
-// MinTTL returns the shortest lease with which a script means what it means
-// with a long one, in whole milliseconds, and why it is no shorter.
+// MinTTL returns the shortest lease for which a script has the same meaning as with a long lease,
+// and the reason. The lease is in whole milliseconds.
 func MinTTL(script *scenarios.Script) (least time.Duration, why string) {
 	least, why = leastLease, fmt.Sprintf("locks wait %v between two tries", leastLease/10)
 	room := func(span faults.Span, what string) {

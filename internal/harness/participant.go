@@ -9,65 +9,64 @@ import (
 	"github.com/lockfault/lockfault/internal/harness/client"
 )
 
-// participant is what the stage knows of a client. It belongs to the stage's
-// goroutine; the client itself is in the body.
+// participant is the runner's state of one client. Only the runner's goroutine may use it; the
+// client itself runs in body.
 type participant struct {
 	name  string
 	stage *runner
 	body  ClientProcess
-	lives []ClientProcess // of its former lives
-	line  int             // of the script, that brought it back to life; 0 if none did
+	lives []ClientProcess // of its previous lives
+	line  int             // of the script that restarted it; 0 if no line did
 
-	making        bool // its lock, which comes before all else
+	making        bool // it is making its lock, which precedes all tasks
 	busy          bool
-	begun         bool          // it has said so
-	asks          bool          // it is in an operation of the lock, which asks servers
-	what          string        // what it does, or did last
-	queue         []task        // what to do when it is done with that
-	due           time.Duration // when that should have ended; what it was paused since Begin comes on top
+	begun         bool          // it has reported since its task began
+	asks          bool          // it is in an operation of the lock, which sends requests to servers
+	what          string        // its current or last task or operation
+	queue         []task        // tasks to do after the current task
+	due           time.Duration // when the current task should end; pauses since Begin extend this time
 	repliesBefore int
 
-	call, trips int // of the operation that it called last
+	call, trips int // of its last operation
 
-	cancels bool // it can be told that its caller gives up
+	cancels bool // its current operation can be cancelled
 	calling bool // it is in that operation
-	gaveUp  bool // and its caller has given up,
-	unaware bool // which it learns when it goes on
+	gaveUp  bool // the operation was cancelled,
+	unaware bool // which it learns when it resumes
 
-	holds int           // how deep the present hold is
-	hold  int           // its number
-	taken int           // how many holds there were
-	until time.Duration // end of the validity that the lock published; 0 if none
+	holds int           // nesting depth of the current hold
+	hold  int           // number of the current hold
+	taken int           // number of holds so far
+	until time.Duration // end of the validity that the lock computed; 0 if none
 }
 
-// task is something that the script tells a client to do.
+// task is a task from the script with its time limit.
 type task struct {
 	client.Task
-	// limit is how long it may take; what the client is paused comes on top.
+	// limit is the maximum duration of the task; the client's pauses extend it.
 	limit time.Duration
 }
 
-// awaken lets the client, which was just brought to life, make its lock.
+// awaken marks the client, which was just started, as making its lock.
 func (p *participant) awaken(limit time.Duration) {
 	p.occupy("New", limit)
 	p.making, p.begun, p.asks = true, true, true
 	p.trips = p.stage.world.Client(p.name).RoundTrips
 }
 
-// occupy notes that the client has something to do.
+// occupy marks the client as busy with a task.
 func (p *participant) occupy(what string, limit time.Duration) {
 	state := p.stage.world.Client(p.name)
 	p.busy, p.due, p.repliesBefore = true, p.stage.world.Now()+limit-state.PausedFor, state.Replies
 	p.what, p.begun, p.asks = what, false, false
 }
 
-// left returns how much of its time the client still has; what it is paused comes
-// on top.
+// left returns the rest of the client's time limit, extended by its pauses.
 func (p *participant) left() time.Duration {
 	return p.due + p.stage.world.Client(p.name).PausedFor - p.stage.world.Now()
 }
 
-// overdue says that the client takes longer than its task allows.
+// overdue returns the error of a client that exceeds the time limit of its task.
 func (p *participant) overdue(stacks string) error {
 	s := p.stage
 	if p.making {
@@ -81,7 +80,7 @@ func (p *participant) overdue(stacks string) error {
 		s.cell.Strategy.Name, p.name, p.what, s.forbearance(), stacks)
 }
 
-// unmade says why the client has no lock.
+// unmade returns the error of a client without a lock.
 func (p *participant) unmade(why error) error {
 	return &ConstructError{Client: p.name, Strategy: p.stage.cell.Strategy.Name, Line: p.line, Err: why}
 }
@@ -89,10 +88,10 @@ func (p *participant) unmade(why error) error {
 // ConstructError is the error of a cell in which the strategy's New made no lock.
 type ConstructError struct {
 	Client, Strategy string
-	// Line is the line of the script that restarted the client; 0 if that was
-	// before the script began.
+	// Line is the line of the script that restarted the client; 0 if the error occurred before the
+	// script began.
 	Line int
-	// Err is New's own error, or says what else became of it.
+	// Err is New's own error, or describes how New failed.
 	Err error
 }
 
@@ -106,8 +105,8 @@ func (e *ConstructError) Error() string {
 
 func (e *ConstructError) Unwrap() error { return e.Err }
 
-// give gives the client something to do: at once, or if it is stopped in the
-// middle of something else, when it is done with that.
+// give passes a task to the client: at once, or after its current task if the client was stopped
+// during that task.
 func (p *participant) give(t task) {
 	if p.busy {
 		p.queue = append(p.queue, t)
@@ -117,7 +116,7 @@ func (p *participant) give(t task) {
 	p.body.Give(t.Task)
 }
 
-// hear does what a client's report asks for.
+// hear processes a client's report and returns the answer.
 func (p *participant) hear(r client.Report) (a client.Answer) {
 	s := p.stage
 	now := s.world.Now()
@@ -142,7 +141,7 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 		p.returned(r, now)
 	case client.Lost:
 		if p.holds == 0 || p.hold != r.Hold {
-			break // that hold is over already
+			break // that hold has already ended
 		}
 		p.holds = 0
 		s.record(checker.Event{Kind: checker.Lost, Time: now, Client: p.name})
@@ -173,7 +172,7 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 	return a
 }
 
-// done lets the client go on with what it was given meanwhile.
+// done marks the current task as done and starts the next task of the queue.
 func (p *participant) done() {
 	p.busy = false
 	if len(p.queue) > 0 {
@@ -183,7 +182,7 @@ func (p *participant) done() {
 	}
 }
 
-// returned records that an operation came back.
+// returned records the return of an operation.
 func (p *participant) returned(r client.Report, now time.Duration) {
 	s := p.stage
 	e := checker.Event{
@@ -210,9 +209,8 @@ func (p *participant) returned(r client.Report, now time.Duration) {
 	s.record(e)
 }
 
-// write writes to the protected resource, if the client believes that it holds
-// the lock: one that knows better doesn't. Where clients were told to stop when
-// their lock is no longer valid, they don't believe that for longer.
+// write writes to the protected resource if the client believes that it holds the lock. In scripts
+// with HonourValidity, the belief ends with the lock's validity.
 func (p *participant) write(token int64, now time.Duration) {
 	s := p.stage
 	if p.holds == 0 || s.script.HonourValidity && p.until != 0 && now >= p.until {

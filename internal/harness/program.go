@@ -7,9 +7,9 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// programApplies says why a strategy that is a program can't be played, if it can't:
-// its time is the machine's, and in the simple form of the protocol nobody can tell it
-// that its caller gives up.
+// programApplies reports whether a strategy that is a program can run the cell, and the reason if
+// not. A program uses the machine's time, and the simple protocol has no message that cancels an
+// operation.
 func (c Cell) programApplies() (ok bool, why string) {
 	switch program := c.Strategy.Program; {
 	case program == nil:

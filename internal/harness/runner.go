@@ -13,11 +13,11 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// LockKey is the name of the lock, wherever nobody else keeps anything.
+// LockKey is the name of the lock in worlds without other data.
 const LockKey = "lock"
 
-// runner plays one cell. Its methods belong to the goroutine that plays the
-// script; the clients' goroutines reach it only through client.tell.
+// runner runs one cell. Its methods belong to the goroutine that runs the script; the clients'
+// goroutines reach it only through their mailboxes.
 type runner struct {
 	cell    Cell
 	script  *scenarios.Script
@@ -25,13 +25,13 @@ type runner struct {
 	key     string
 	bubble  bool // time is virtual
 	world   faults.World
-	broken  func() error // why the world itself can't go on; nil where that can't happen
+	broken  func() error // returns why the world cannot continue; nil in worlds that cannot fail
 	clients map[string]*participant
 	embody  func(client.Setup) (ClientProcess, error)
 	names   []string // of the clients, in the script's order
 	history checker.History
 
-	orders     []order // to the gate, as the world was given them
+	orders     []order // gate commands, in the order in which the world received them
 	cancels    []cancel
 	metNothing []UnmatchedStep
 	register   register
@@ -45,14 +45,14 @@ type runner struct {
 	observed   observed
 }
 
-// order is an order to the gate, and the script's line that gave it.
+// order is a gate command with its script line.
 type order struct {
 	line  int
 	given faults.Order
 }
 
-// Meta returns what a history of the cell says about itself before anything has happened. What is
-// learnt later is not in it: that the resource is fenced.
+// Meta returns the metadata of the cell's history before the first event. Meta does not include
+// facts that show only later: whether the resource is fenced.
 func (c Cell) Meta() checker.Meta {
 	world, ttl := Sim, c.TTL
 	if c.Place != nil {
@@ -76,11 +76,12 @@ func (c Cell) Meta() checker.Meta {
 	return meta
 }
 
-// MaxEvents is how many events a history may have: a cell with more is in error, before it fills the
-// machine's memory. An hour of a soak of redlock with five clients has a third of that.
+// MaxEvents is the maximum number of events of a history. A cell with more events fails before it
+// fills the machine's memory. One hour of a soak of redlock with five clients has a third of
+// MaxEvents.
 const MaxEvents = 500_000
 
-// newStage returns a stage without a world.
+// newStage returns a runner without a world.
 func newStage(cell Cell) *runner {
 	script := cell.Script
 	s := &runner{
@@ -93,7 +94,7 @@ func newStage(cell Cell) *runner {
 	return s
 }
 
-// newSimStage makes a stage in virtual time; it must be called in a bubble.
+// newSimStage returns a runner in virtual time. Call newSimStage in a bubble.
 func newSimStage(cell Cell) (*runner, error) {
 	s := newStage(cell)
 	world, err := sim.New(sim.Config{
@@ -108,12 +109,11 @@ func newSimStage(cell Cell) (*runner, error) {
 	return s, nil
 }
 
-// play plays the script from its first step to the end of all clients. The
-// error says what was wrong with the strategy or the script, as opposed to
-// with the lock.
+// play runs the script from its first step until all clients have ended. The error describes a
+// problem of the strategy or the script, as opposed to an anomaly of the lock.
 func (s *runner) play() error { return errors.Join(s.perform(), s.close()) }
 
-// perform plays the script to its last step.
+// perform runs the script to its last step.
 func (s *runner) perform() error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *runner) perform() error {
 	return s.failure
 }
 
-// prepare brings everything to where the script begins.
+// prepare starts the clients and warms them up, until the script can begin.
 func (s *runner) prepare() error {
 	for _, name := range s.names {
 		s.enter(name, 0)
@@ -142,7 +142,7 @@ func (s *runner) prepare() error {
 	return nil
 }
 
-// steps plays some steps of the script, those that come next.
+// steps runs the given steps of the script.
 func (s *runner) steps(list []scenarios.Step) {
 	for _, step := range list {
 		if s.failure != nil {
@@ -152,17 +152,17 @@ func (s *runner) steps(list []scenarios.Step) {
 		s.record(checker.Event{Kind: checker.Step, Time: s.world.Now(), Line: step.Line, Text: step.Do.String()})
 		s.do(step)
 		if s.bubble {
-			s.run(0, never) // whoever was set going comes as far as it gets at once
+			s.run(0, never) // each started client runs as far as it can at this instant
 		}
 		s.serve()
 	}
 }
 
-// conclude says how things stand behind the last step.
+// conclude records the final state after the last step.
 func (s *runner) conclude() {
 	for _, name := range s.names {
 		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
-			s.fail(p.overdue("")) // nobody had asked for its lock yet
+			s.fail(p.overdue("")) // no step had waited for its lock
 		}
 	}
 	s.quieten()
@@ -172,8 +172,8 @@ func (s *runner) conclude() {
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
 }
 
-// serve lets servers answer what they have in hand, where that takes them time: it had
-// arrived before the next step. Nothing else moves between two steps.
+// serve lets real servers reply to the requests that they have received, because these requests
+// arrived before the next step. Nothing else happens between two steps.
 func (s *runner) serve() {
 	if s.bubble {
 		return
@@ -183,9 +183,9 @@ func (s *runner) serve() {
 	})
 }
 
-// quieten lets clients do what follows from the last step, where that takes them time, until
-// nothing happens for a while. Whoever is never silent isn't waited for: what a script
-// bears to be late by it bears at its end, too.
+// quieten lets clients in real time complete the consequences of the last step, until no event
+// occurs for a while. The wait ends after about a hundredth of the lease, even if a client is never
+// silent.
 func (s *runner) quieten() {
 	if s.bubble {
 		return
@@ -198,11 +198,11 @@ func (s *runner) quieten() {
 	}
 }
 
-// silence is how long nothing happens on a real server if nothing is to come.
+// silence is the time without events after which no further events of a real server are expected.
 const silence = 2 * time.Millisecond
 
-// enter brings a client's process to life, or back to it in a line of the script. Its
-// lock is not made yet then.
+// enter starts a client's process, or restarts it in a line of the script. The client's lock is not
+// made yet when enter returns.
 func (s *runner) enter(name string, line int) {
 	if s.failure != nil {
 		return
@@ -220,11 +220,10 @@ func (s *runner) enter(name string, line int) {
 	p.awaken(s.makes())
 }
 
-// makes is how long a strategy's New may take: as an operation that should have
-// returned at once.
+// makes returns the time limit of a strategy's New, which is that of an operation without a wait.
 func (s *runner) makes() time.Duration { return s.taskLimit(0) }
 
-// setup says who the client is.
+// setup returns the client's Setup.
 func (s *runner) setup(name string, life int) client.Setup {
 	return client.Setup{
 		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
@@ -234,17 +233,16 @@ func (s *runner) setup(name string, life int) client.Setup {
 	}
 }
 
-// warmUp lets each client use another lock once, so that connections are open
-// and scripts loaded when the script begins: what is tested is the lock, not
-// the first second of its process.
+// warmUp lets each client use another lock once. Connections are then open and scripts loaded when
+// the script begins: the test is about the lock, not about the first second of its process.
 func (s *runner) warmUp() {
 	for _, name := range s.names {
 		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.taskLimit(30 * time.Second)})
 	}
 }
 
-// hush lets arrive what clients still have under way, so that the history doesn't
-// begin with the end of the preparations. Whoever is never silent isn't waited for.
+// hush waits until the clients' messages in transit have arrived, so that the history does not
+// begin with the end of the preparations. A client that is never silent does not extend the wait.
 func (s *runner) hush() {
 	s.run(s.ttl/momentsInLease, func() bool {
 		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).UnderWay > 0 })
@@ -259,13 +257,13 @@ func (s *runner) record(e checker.Event) {
 		return
 	}
 	if len(events) == cap(events) {
-		events = slices.Grow(events, max(64, len(events))) // append adds a quarter to what is long, and copies as often
+		events = slices.Grow(events, max(64, len(events))) // append would grow a long slice by a quarter only, and copy it more often
 	}
 	e.Index = len(events)
 	s.history.Events = append(events, e)
 }
 
-// fail notes the first failure; the script ends with the present step.
+// fail records the first failure; the script ends with the current step.
 func (s *runner) fail(err error) {
 	if s.failure == nil {
 		s.failure = err
@@ -274,8 +272,8 @@ func (s *runner) fail(err error) {
 
 func never() bool { return false }
 
-// run lets the world go on until the function returns true, limit has passed,
-// or the stage failed, and reports whether the function did.
+// run lets the world continue until the function returns true, limit has passed, or the runner
+// failed. run reports whether the function returned true.
 func (s *runner) run(limit time.Duration, until func() bool) bool {
 	met := false
 	s.world.Run(limit, func() bool {
@@ -289,9 +287,8 @@ func (s *runner) run(limit time.Duration, until func() bool) bool {
 	return met
 }
 
-// listen does what the clients asked for, in the order of their names: what
-// happened at one instant is recorded in one order. A client whose process is
-// stopped is not heard.
+// listen processes the clients' reports in the order of the clients' names, so that simultaneous
+// events have a defined order. The reports of a stopped client are not processed.
 func (s *runner) listen() {
 	for _, name := range s.names {
 		c := s.clients[name]
@@ -307,8 +304,8 @@ func (s *runner) listen() {
 	}
 }
 
-// forbearance is how long after its context is done an operation may take to
-// return: time for every command that it may have under way to time out.
+// forbearance returns how long an operation may take to return after its context is done: enough
+// for all its pending commands to time out.
 func (s *runner) forbearance() time.Duration {
 	timeout := s.script.ReadTimeout.Of(s.ttl)
 	return 10*time.Second + time.Duration(2*len(s.history.Meta.Nodes)*(s.script.Retries+1))*timeout
@@ -343,7 +340,8 @@ func (s *runner) do(step scenarios.Step) {
 	}
 }
 
-// rounds returns what a client is to do, in the word that all programs know if that says it.
+// rounds returns the task for a client. The task is DoRounds, which all programs support, if
+// DoRounds is sufficient.
 func (s *runner) rounds(do scenarios.Rounds) task {
 	t := client.Task{Do: client.DoRounds, Times: do.Times, Within: s.script.Patience.Of(s.ttl), For: do.Work.Of(s.ttl),
 		Lasting: do.For.Of(s.ttl), Update: do.Update, Think: do.Think.Of(s.ttl)}
@@ -354,12 +352,12 @@ func (s *runner) rounds(do scenarios.Rounds) task {
 	return task{t, time.Duration(max(1, t.Times))*round + t.Lasting}
 }
 
-// taskLimit is how long a task that should take that long may take. The time that
-// its client is paused comes on top.
+// taskLimit returns the time limit of a task that should take span. The client's pauses extend the
+// limit.
 func (s *runner) taskLimit(span time.Duration) time.Duration { return span + 2*s.forbearance() }
 
-// begin gives clients something to do, and waits for them unless told not to.
-// A client that is stopped is not waited for.
+// begin gives clients a task, and waits until they have done it unless dontWait is true. begin does
+// not wait for stopped clients.
 func (s *runner) begin(names []string, dontWait bool, t task) {
 	s.finish(names)
 	for _, name := range names {
@@ -374,13 +372,13 @@ func (s *runner) begin(names []string, dontWait bool, t task) {
 	s.finish(names)
 }
 
-// setOut waits until clients have begun what they were given, and the first
-// request of each has set out: what the script does next is done to it. Virtual
-// time stands still for that. Elsewhere a client gets a moment, which the script
-// bears, for a lock may well do something else first.
+// setOut waits until the clients have begun their tasks and the first request of each client is on
+// its way. The script's next step must affect these requests. In virtual time no wait is needed. In
+// real time the wait is limited to a moment that the script tolerates, since a lock may do
+// something else before its first request.
 func (s *runner) setOut(names []string) {
 	if s.bubble {
-		return // play lets everybody come as far as they get
+		return // steps runs every client as far as it can
 	}
 	s.run(s.ttl/momentsInLease, func() bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
@@ -390,12 +388,11 @@ func (s *runner) setOut(names []string) {
 	})
 }
 
-// momentsInLease is how many moments a lease has, of which the machine may be
-// late by two.
+// momentsInLease is the number of moments in a lease. The machine may be late by two moments.
 const momentsInLease = 40
 
-// finish waits for clients to be done, but not for those that are stopped. A
-// client that takes longer than its task allows ignores its context.
+// finish waits until clients are done, except for stopped clients. A client that exceeds the time
+// limit of its task ignores its context.
 func (s *runner) finish(names []string) {
 	for _, name := range names {
 		c := s.clients[name]
@@ -414,7 +411,7 @@ func (s *runner) finish(names []string) {
 	}
 }
 
-// stopped reports whether the client does nothing until the script goes on.
+// stopped reports whether the client is paused or crashed.
 func (s *runner) stopped(name string) bool {
 	state := s.world.Client(name)
 	return state.Paused || state.Crashed
@@ -426,8 +423,7 @@ func (s *runner) await(a scenarios.Await) {
 		limit = s.script.Patience.Of(s.ttl) + s.forbearance()
 	}
 	if !s.bubble {
-		// Where things take their time, a script that gives up as soon as it
-		// could in virtual time would give up too soon.
+		// In real time, a limit that is sufficient in virtual time would be too short.
 		limit = max(limit, s.ttl/10)
 	}
 	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
@@ -435,7 +431,7 @@ func (s *runner) await(a scenarios.Await) {
 		return !slices.ContainsFunc(a.Clients, func(name string) bool {
 			c, state := s.clients[name], s.world.Client(name)
 			if !c.busy || state.Crashed {
-				return false // it is so, or can no longer become so
+				return false // the condition is met, or cannot be met any more
 			}
 			switch a.State {
 			case scenarios.AwaitHeld:
@@ -469,7 +465,7 @@ func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 		missed = s.clients[f.Client].aware()
 	}
 	_, restarts := f.(faults.RestartClient)
-	restarts = restarts && s.world.Client(faults.TargetClient(f)).Crashed // else it lives already
+	restarts = restarts && s.world.Client(faults.TargetClient(f)).Crashed // otherwise the client is alive already
 	if err := s.world.Apply(f); err != nil {
 		s.fail(fmt.Errorf("harness: %s:%d: %w", s.script.Name, step.Line, err))
 		return
@@ -495,7 +491,7 @@ func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 	}
 }
 
-// noteUnmatched notes which orders to the gate, and cancels, met nothing.
+// noteUnmatched collects the gate commands and cancels without an effect.
 func (s *runner) noteUnmatched() {
 	s.metNothing = nil
 	for i, met := range s.world.Met() {

@@ -8,29 +8,29 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A Run is a cell of virtual time that is played a part at a time: what its script has come to is
-// looked at, and then it goes on with more lines, if anybody wants it to. The world stands still between two
-// parts, with everybody in it. So the history of a script that was played in parts is, byte for byte, that of
-// one that was played at once. For one goroutine at a time.
+// Run is a cell of virtual time that runs in parts: between two parts the caller inspects the
+// outcome and decides on further script lines. The world and its clients stand still between two
+// parts, so the history of a script that ran in parts is byte-identical to the history of the same
+// script in one run. Only one goroutine at a time may use a Run.
 type Run struct {
 	cell   Cell
 	stage  *runner
-	steps  int       // that were played
-	parts  chan part // made outside of the bubble: who waits for one there stops virtual time
+	steps  int       // number of steps that have run
+	parts  chan part // made outside of the bubble: a goroutine that waits on it stops virtual time
 	played chan struct{}
-	ended  chan error // says once how the bubble ended
-	err    error      // what it said
+	ended  chan error // receives the error of the bubble once
+	err    error      // the received error
 	over   bool
 }
 
-// A part is what is played at a time.
+// part is the unit of a run.
 type part struct {
 	steps []scenarios.Step
 	watch *watch
 }
 
-// Begin returns a run of which nothing is played yet. The cell must apply, in virtual time, and its
-// script is that of the first part; its Limit is of no effect. Whoever begins a run calls [Run.End].
+// Begin returns a run before its first part. The cell must apply in virtual time, and its script is
+// the script of the first part; the cell's Limit has no effect. The caller must call [Run.End].
 func Begin(t *testing.T, cell Cell) *Run {
 	r := &Run{cell: cell, parts: make(chan part), played: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
@@ -60,13 +60,14 @@ func Begin(t *testing.T, cell Cell) *Run {
 	return r
 }
 
-// ended is how a run ended badly.
+// ended is the error of a run that failed.
 type ended struct{ why string }
 
 func (e ended) Error() string { return e.why }
 
-// Continue plays on, to the end of a script that begins with all that was played, and returns what [PlaySnapshots] would for all
-// of it, but that nobody has been told to end yet. Its history is valid until the next PlaySnapshots. If the outcome is an error, the
+// Continue runs the rest of a script that begins with all steps that have run. Continue returns the
+// outcome and the snapshots that [PlaySnapshots] would return for the whole script, except that the
+// clients have not ended. The history is valid until the next Continue. If the status is Error, the
 // run has ended.
 func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snapshot) {
 	outcome := Outcome{Expected: script.Expected(r.cell.Strategy.Name, r.cell.Strategy.Tags)}
@@ -80,10 +81,10 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 		r.steps = len(script.Steps)
 		select {
 		case <-r.played:
-		case r.err = <-r.ended: // somebody panicked
+		case r.err = <-r.ended: // a panic ended the bubble
 			r.over = true
 		}
-	case r.err = <-r.ended: // it could not begin
+	case r.err = <-r.ended: // the bubble ended before it accepted a part
 		r.over = true
 	}
 	s := r.stage
@@ -100,13 +101,13 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 		}
 		return outcome, w.views
 	}
-	s.history.Events = s.history.Events[:len(s.history.Events)-1] // it goes on
+	s.history.Events = s.history.Events[:len(s.history.Events)-1] // removes the End event, because the run continues
 	outcome.judge()
 	return outcome, w.views
 }
 
-// End ends the run as [PlaySnapshots] does, and says what went wrong with that: somebody would not end, or left
-// goroutines behind. Idempotent.
+// End ends the run as [PlaySnapshots] does, and returns an error if a client does not end or leaves
+// goroutines running. Further calls return the same error.
 func (r *Run) End() error {
 	if !r.over {
 		r.over = true
@@ -116,5 +117,5 @@ func (r *Run) End() error {
 	return r.err
 }
 
-// part ends everybody, and returns all that went wrong.
+// part ends all clients and the world, and returns all errors.
 func (s *runner) part() error { return errors.Join(s.failure, s.close()) }

@@ -14,38 +14,37 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A Snapshot is how a cell stands when its script has come to the last line, seen by
-// somebody who sees everything. Two cells of one strategy whose views are equal, and
-// whose scripts did the same faults at the same times, go on alike when the same is
-// done to them: a client is a function of what it has observed, and a server of what
-// it holds.
+// Snapshot is the complete state of a cell when its script has reached its last line. If the
+// snapshots of two cells of the same strategy are equal, and their scripts injected the same faults
+// at the same times, then equal further steps have equal results: a client is a function of its
+// observations, and a server a function of its contents.
 type Snapshot struct {
 	// Now is the time since the script began.
 	Now     time.Duration
-	Clients []ClientView // in the order of the script's
+	Clients []ClientView // in the order of the script
 	faults.Snapshot
-	// Seen is the largest fencing token that the protected resource has seen.
+	// Seen is the largest fencing token that the protected resource has received.
 	Seen int64
 }
 
-// A ClientView is a client in a [Snapshot].
+// ClientView is the state of a client in a [Snapshot].
 type ClientView struct {
 	Name            string
 	Paused, Crashed bool
-	// Busy says that it is in the middle of something, Holding that it believes
-	// that it holds the lock.
+	// Busy reports whether the client is executing a task. Holding reports whether the client
+	// believes that it holds the lock.
 	Busy, Holding bool
-	// Observed is a hash, of 128 bits, of all that it observed, in its order, with the times to
-	// the millisecond: answers, messages, what its operations returned, and what
-	// became of its process.
+	// Observed is a 128-bit hash of all observations of the client in order. The observations, with
+	// times to the millisecond, are replies, push messages, the results of its operations, and the
+	// events of its process.
 	Observed string
-	// Watches is the node on which it watches keys; empty if on none.
+	// Watches is the node on which the client watches keys; empty if it watches none.
 	Watches string
 }
 
-// PlaySnapshots plays a cell as [Play] does, in virtual time, and returns how it stands before the
-// steps on some lines of its script, in the script's order, and last at its end. There are fewer views
-// if the outcome is an error.
+// PlaySnapshots runs a cell in virtual time like [Play]. PlaySnapshots also returns the snapshots
+// before the steps on the given script lines, in the script's order, and the snapshot at the
+// script's end. If the outcome is an error, some snapshots are missing.
 func PlaySnapshots(t *testing.T, cell Cell, lines ...int) (Outcome, []Snapshot) {
 	w := watch{lines: lines}
 	cell.Place = nil
@@ -53,28 +52,27 @@ func PlaySnapshots(t *testing.T, cell Cell, lines ...int) (Outcome, []Snapshot) 
 	return outcome, w.views
 }
 
-// A watch says when somebody wants to know how a cell stands, and what was seen. Nobody
-// does if it is nil.
+// watch holds the lines at which to take snapshots, and the snapshots. A nil watch takes none.
 type watch struct {
 	lines []int
 	views []Snapshot
 }
 
-// before looks at the stage before a step.
+// before takes a snapshot before a step if the step's line is in the list.
 func (w *watch) before(step scenarios.Step, s *runner) {
 	if w != nil && slices.Contains(w.lines, step.Line) {
 		w.views = append(w.views, s.snapshot())
 	}
 }
 
-// end looks at the stage when the script has ended.
+// end takes a snapshot at the end of the script.
 func (w *watch) end(s *runner) {
 	if w != nil && s.failure == nil {
 		w.views = append(w.views, s.snapshot())
 	}
 }
 
-// snapshot returns how the cell stands now.
+// snapshot returns the current state of the cell.
 func (s *runner) snapshot() Snapshot {
 	v := Snapshot{Now: faults.Instant(s.world.Now()), Seen: s.register.seen}
 	if viewer, ok := s.world.(faults.Snapshotter); ok {
@@ -91,19 +89,19 @@ func (s *runner) snapshot() Snapshot {
 	return v
 }
 
-// observed is what each client has observed until now. What befell a node
-// counts as observed by everybody: whether it did so before or after what a
-// client heard makes a difference for connections, streams and clocks that nothing else
-// shows. What befell its own clock counts, too. So does what others did on a node while a
-// client watches keys there. The zero value has seen nothing.
+// observed holds the observations of each client so far. A fault of a node counts as an observation
+// of every client: its order relative to a client's replies affects connections, streams and clocks
+// in ways that no other field shows. A fault of a client's clock counts for that client. Requests
+// of other clients on a node count while the client watches keys there. The zero value has no
+// observations.
 type observed struct {
-	upto    int               // events were looked at
-	hashes  map[string]string // of what a client observed, in its order
-	watches map[string]string // the node on which it watches
+	upto    int               // number of events that were processed
+	hashes  map[string]string // of each client's observations in order
+	watches map[string]string // the node on which the client watches keys
 	buffer  []byte
 }
 
-// observe looks at what was recorded since the last time.
+// observe processes the events since the previous call.
 func (s *runner) observe() {
 	o := &s.observed
 	if o.hashes == nil {
@@ -138,7 +136,7 @@ func (s *runner) observe() {
 	o.upto = len(s.history.Events)
 }
 
-// note adds an event to what a client has observed.
+// note adds an event to a client's observations.
 func (o *observed) note(client string, e *checker.Event) {
 	b := append(o.buffer[:0], o.hashes[client]...)
 	b = append(b, ' ')

@@ -12,49 +12,46 @@ import (
 // Sim is the name of the world of virtual time.
 const Sim = "sim"
 
-// A Place is where cells are played that are not played in virtual time: it
-// makes a world for each. Package worlds has those of real servers.
+// Place makes the worlds of cells that do not run in virtual time. Package worlds implements the
+// places with real servers.
 type Place interface {
-	// Name is the name of its worlds in histories and results.
+	// Name returns the name of the place's worlds in histories and results.
 	Name() string
-	// Lease is the lease there, unless a cell says otherwise.
+	// Lease returns the default lease of the place.
 	Lease() time.Duration
-	// Takes reports whether the cell can be played there, and why if not. It
-	// touches nothing.
+	// Takes reports whether the cell can run there, and the reason if not. Takes has no side
+	// effects.
 	Takes(Cell) (ok bool, why string)
-	// Open makes the world of a cell whose TTL is set. The world records
-	// events in order, with Time filled in and Index not, from Begin on.
-	// The error may be a *[UndecidedError].
+	// Open makes the world of a cell whose TTL is set. From Begin on, the world records events in
+	// order, with Time and without Index. The error may be an *[UndecidedError].
 	Open(cell Cell, record func(checker.Event)) (World, error)
 }
 
-// A World is the world of one cell, in real time.
+// World is the world of one cell in real time.
 type World interface {
 	faults.World
-	// Key is the lock's key there.
+	// Key returns the lock's key in this world.
 	Key() string
-	// Embody brings a client to life, or back to it after a crash, and doesn't
-	// wait until its lock is made: that may need this world to go on.
+	// Embody starts a client, or restarts it after a crash, without waiting until its lock is made,
+	// which may require that the world continues.
 	Embody(client.Setup) (ClientProcess, error)
-	// Err says why the world itself can't go on, as soon as it can't.
+	// Err returns the reason why the world cannot continue, or nil.
 	Err() error
-	// Settle is told how playing ended, before Close, and returns how far that
-	// can be believed: nil if the history says something about the lock, and
-	// else why not, which may be a *[UndecidedError].
+	// Settle receives the error of the run, before Close. Settle returns nil if the history is
+	// valid evidence about the lock. Otherwise Settle returns the reason, which may be an
+	// *[UndecidedError].
 	Settle(failure error) error
 }
 
-// A LoadReporter is a [World] that knows how much its machine had to do: how late that was,
-// in parts of how late it may be. From 1 on there is no verdict.
+// LoadReporter is a [World] that measures the load of its machine: the delay of the machine as a
+// fraction of the limit. Above 1 there is no verdict.
 type LoadReporter interface{ Strain() float64 }
 
-// UndecidedError is the error of a cell that came to nothing for reasons that are
-// none of the lock's.
+// UndecidedError is the error of a cell without a verdict for reasons outside the lock.
 type UndecidedError struct {
 	// Status is NotApplicable, Unknown or Error.
 	Status Status
-	// Late is how late the machine was, if that is the reason: the cell may be
-	// played again.
+	// Late is the delay of the machine, if the delay is the reason: the cell may run again.
 	Late time.Duration
 	// Err is the reason.
 	Err error
@@ -63,71 +60,70 @@ type UndecidedError struct {
 func (e *UndecidedError) Error() string { return e.Err.Error() }
 func (e *UndecidedError) Unwrap() error { return e.Err }
 
-// A ClientProcess is one life of a client, in this process or one of its own. It makes its
-// lock first, and reports what came of that. Its methods are for the goroutine that
-// plays the script.
+// ClientProcess is one life of a client, in this process or in a separate process. The client makes
+// its lock first and reports the result. Only the goroutine that runs the script may call the
+// methods.
 type ClientProcess interface {
-	// Give gives the client something to do; its lock must be made, and it must
-	// not be busy.
+	// Give passes a task to the client. The client's lock must be made, and the client must not be
+	// busy.
 	Give(client.Task)
-	// Take returns what the client has reported since the last time, and Empty whether
-	// there is nothing.
+	// Take returns the client's reports since the previous call. Empty reports whether there are no
+	// such reports.
 	Take() []PendingReport
 	Empty() bool
-	// Skew moves its wall clock, where the world doesn't keep it.
+	// Skew moves the client's wall clock, in worlds that do not keep the clock themselves.
 	Skew(by time.Duration)
-	// CancelOperation ends the context of the operation that the client is in, if it is
-	// in one, and returns when it has ended; a stopped process ends it when it
-	// goes on, and is not waited for. Only for a client whose lock was made with
-	// Cancels.
+	// CancelOperation ends the context of the client's current operation, if any, and returns after
+	// the context has ended. A stopped process ends the context when it resumes; CancelOperation
+	// does not wait for it. CancelOperation is only for clients that reported Cancels with their
+	// lock.
 	CancelOperation()
-	// Kill says that the client's process crashed in this world: it does
-	// nothing more, and nothing is heard of it.
+	// Kill marks the client's process as crashed: the client does nothing more, and its reports are
+	// ignored.
 	Kill()
-	// Cancel asks the client to end, Over reports whether it has, and Leave,
-	// which may be called when the world has gone, makes it go.
+	// Cancel asks the client to end. Done reports whether the client has ended. Detach forces the
+	// client to end; Detach may be called after the world was closed.
 	Cancel()
 	Done() bool
 	Detach()
 }
 
-// A StackDumper is a [ClientProcess] that can be asked, instead of anything else, what it is
-// doing.
+// StackDumper is a [ClientProcess] that can print its stacks in place of any other action.
 type StackDumper interface {
 	ClientProcess
-	// Stacks returns what its goroutines do, empty if it doesn't say, and ends
-	// it. It blocks for a moment.
+	// Stacks returns the stacks of the client's goroutines, or an empty string if the client does
+	// not print them, and ends the client. Stacks blocks for a moment.
 	Stacks() string
 }
 
-// A PendingReport is a report of a client that waits for its answer.
+// PendingReport is a client's report that waits for its answer.
 type PendingReport struct {
 	Report client.Report
 	Answer func(client.Answer)
 }
 
-// A Mailbox holds the notes that nobody has taken yet. The zero value is empty. Safe
-// for concurrent use.
+// Mailbox holds the reports that were not taken yet. The zero value is empty. A Mailbox is safe for
+// concurrent use.
 type Mailbox struct {
 	mu    sync.Mutex
 	notes []PendingReport
 }
 
-// Put adds a note.
+// Put adds a report.
 func (b *Mailbox) Put(n PendingReport) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notes = append(b.notes, n)
 }
 
-// Empty reports whether nothing is in the box.
+// Empty reports whether the mailbox is empty.
 func (b *Mailbox) Empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.notes) == 0
 }
 
-// Take empties the box and returns what was in it, in order.
+// Take empties the mailbox and returns its reports in order.
 func (b *Mailbox) Take() []PendingReport {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package input opens the files that come from outside: each is a regular file of at most a known
-// size. No other package of this module opens such files itself; a test of the package sees to that.
+// Package input opens files from outside: each must be a regular file of at most a known size. No
+// other package of this module opens such files itself; a test of the package checks this rule.
 package input
 
 import (
@@ -11,34 +11,35 @@ import (
 	"strconv"
 )
 
-// The largest size of each kind of input, in bytes.
+// Maximum sizes of the kinds of input, in bytes.
 const (
-	// A Text is written by a person: a script, a file of expectations, a certificate.
+	// Text is a file written by a person: a script, a file of expectations, a certificate.
 	Text = 1 << 20
-	// Costs are what bench writes.
+	// Costs is the output of bench.
 	Costs = 16 << 20
-	// A Document is read as a whole: findings.json, soak.json, map.json, what a test plays elsewhere.
+	// Document is a file that is read as a whole: findings.json, soak.json, map.json, the answers
+	// of a separate test process.
 	Document = 256 << 20
-	// A Value is one value of results.json, such as a cell, or one line of a run's journal.
+	// Value is one value of results.json, such as a cell, or one line of a run's journal.
 	Value = 64 << 20
-	// A History is that of one cell.
+	// History is the history of one cell.
 	History = 1 << 30
-	// A Stream is read a value at a time: results.json, and a run's journal.
+	// Stream is a file that is read one value at a time: results.json, or a run's journal.
 	Stream = 8 << 30
-	// A Checkpoint is that of a search. It is read a block at a time.
+	// Checkpoint is the checkpoint of a search, which is read one block at a time.
 	Checkpoint = 64 << 30
-	// A Program is an executable file.
+	// Program is an executable file.
 	Program = 4 << 30
 )
 
-// Open opens a regular file that has at most so many bytes. It never waits: a pipe, a device or a
-// directory is an error. The error names the file and the reason; a missing file's error is
-// [fs.ErrNotExist].
+// Open opens a regular file of at most the given number of bytes. Open never blocks: a pipe, a
+// device or a directory is an error. The error names the file and the reason; for a missing file
+// the error is [fs.ErrNotExist].
 func Open(path string, most int64) (*os.File, error) {
 	return checked(path, most, func(flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) })
 }
 
-// OpenIn is [Open] for a file below a directory.
+// OpenIn is like [Open], for a file below a directory.
 func OpenIn(root *os.Root, path string, most int64) (*os.File, error) {
 	return checked(path, most, func(flags int) (*os.File, error) { return root.OpenFile(path, flags, 0) })
 }
@@ -55,8 +56,8 @@ func checked(path string, most int64, open func(flags int) (*os.File, error)) (*
 	return f, nil
 }
 
-// Check returns an error unless an open file is a regular file of at most so many bytes. The error
-// calls the file by the name.
+// Check returns an error unless an open file is a regular file of at most the given number of
+// bytes. The error refers to the file by the given name.
 func Check(f *os.File, name string, most int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -71,9 +72,9 @@ func Check(f *os.File, name string, most int64) error {
 	return nil
 }
 
-// A TooLargeError says that an input has more bytes than it may have.
+// TooLargeError reports that an input exceeds its maximum size.
 type TooLargeError struct {
-	Size int64 // 0 if it is not known
+	Size int64 // 0 if unknown
 	Most int64
 }
 
@@ -84,7 +85,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%d bytes, more than the limit of %s", e.Size, size(e.Most))
 }
 
-// size returns a number of bytes in words.
+// size returns a number of bytes as text, with the largest unit that divides it.
 func size(n int64) string {
 	for _, unit := range []struct {
 		shift int
@@ -97,8 +98,8 @@ func size(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// Read returns the content of a regular file that has at most so many bytes. Its errors are those of
-// [Open].
+// Read returns the contents of a regular file of at most the given number of bytes. Its errors are
+// those of [Open].
 func Read(path string, most int64) ([]byte, error) {
 	f, err := Open(path, most)
 	if err != nil {
@@ -108,8 +109,8 @@ func Read(path string, most int64) ([]byte, error) {
 	return ReadAll(f, path, most)
 }
 
-// ReadAll reads a stream to its end, which comes after at most so many bytes. The error calls the
-// stream by the name.
+// ReadAll reads a stream to its end. A stream of more than the given number of bytes is an error,
+// which refers to the stream by the given name.
 func ReadAll(r io.Reader, name string, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -121,15 +122,15 @@ func ReadAll(r io.Reader, name string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// A Budget is a reader that ends with a [TooLargeError] after Most bytes, until [Budget.Renew] is
-// called: it bounds each value of a stream of any length.
+// Budget is a reader that returns a [TooLargeError] after Most bytes, unless [Budget.Renew] is
+// called before. A Budget limits each value of a stream of any length.
 type Budget struct {
 	R    io.Reader
 	Most int64
 	used int64
 }
 
-// Renew begins a value.
+// Renew starts the budget of the next value.
 func (b *Budget) Renew() { b.used = 0 }
 
 // Read implements [io.Reader].

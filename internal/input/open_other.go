@@ -2,5 +2,5 @@
 
 package input
 
-// withoutWaiting is not needed where pipes are no files.
+// withoutWaiting is not needed on systems where pipes are not files.
 const withoutWaiting = 0

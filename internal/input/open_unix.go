@@ -4,5 +4,5 @@ package input
 
 import "syscall"
 
-// withoutWaiting has the open of a pipe without a writer return at once.
+// withoutWaiting makes the open of a pipe without a writer return at once.
 const withoutWaiting = syscall.O_NONBLOCK

@@ -1,6 +1,6 @@
-// Package child starts processes that can be stopped, continued and killed,
-// and that don't outlive this process, however it ends. Commands go in,
-// [Proc]s come out; of this module it imports only watchman.
+// Package proc starts processes that can be stopped, continued and killed, and that do not outlive
+// this process, however it ends. The inputs are commands, the outputs [Proc]s. The package also
+// measures delays of processes. The only package of this module that proc imports is reaper.
 package proc
 
 import (
@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
-// A Launcher starts processes that die with this one, and their process groups too. On Linux the
-// system kills a child when the thread that started it ends, and Go ends threads as it likes. So one
-// goroutine, locked to its thread, starts them all; it lives until Close. A guard kills the groups: on
-// Linux a stopped child of a child would stay, and elsewhere any. Make one with [NewLauncher]. Safe for
-// concurrent use.
+// Launcher starts processes that die with this process, together with their process groups. Make it
+// with [NewLauncher]. A Launcher is safe for concurrent use.
+//
+// On Linux the system kills a child when the thread that started it ends, and Go ends threads at
+// any time. Therefore one goroutine, locked to its thread, starts all processes; it lives until
+// Close. A guard kills the groups: on Linux a stopped grandchild would remain, and on other systems
+// any child.
 type Launcher struct {
 	jobs  chan job
 	ended chan struct{}
@@ -24,7 +26,7 @@ type Launcher struct {
 	apart bool // children lead groups of their own
 }
 
-// A guard kills the process groups that it watches when this process has ended.
+// guard kills the process groups that it watches after this process has ended.
 type guard interface {
 	watch(pid int) error
 	forget(pid int) error
@@ -36,12 +38,12 @@ type job struct {
 	done chan error
 }
 
-// NewLauncher returns a launcher. The error says what the system lacks, or why
-// the guard didn't start.
+// NewLauncher returns a launcher. The error names the missing feature of the system, or is the
+// guard's start error.
 func NewLauncher() (*Launcher, error) { return launcher(newGroupGuard()) }
 
-// NewGuardedLauncher is NewLauncher for programs whose children may lose their parent and stay in its
-// group. This process adopts from now on ([Adopt]).
+// NewGuardedLauncher is NewLauncher for programs whose descendants may lose their parent and stay
+// in the group. From now on, this process adopts such descendants ([Adopt]).
 func NewGuardedLauncher() (*Launcher, error) {
 	if err := Adopt(); err != nil {
 		return nil, err
@@ -49,10 +51,10 @@ func NewGuardedLauncher() (*Launcher, error) {
 	return launcher(newGroupGuard())
 }
 
-// NewFamilyLauncher is NewLauncher for servers that give each of their children a process group
-// of its own, which no signal to the server reaches: they are stopped, continued and killed with
-// it. Those that are not stopped must notice by themselves when their parent has died; the others are
-// killed with this process. It needs Linux.
+// NewFamilyLauncher is NewLauncher for servers that give each of their children its own process
+// group. Signals to the server do not reach these groups, so the children are stopped, continued
+// and killed together with the server. Children that are not stopped must detect the death of their
+// parent themselves; stopped children are killed with this process. NewFamilyLauncher needs Linux.
 func NewFamilyLauncher() (*Launcher, error) {
 	if err := knowsFamilies(); err != nil {
 		return nil, err
@@ -81,16 +83,16 @@ func launcher(guard guard, err error) (*Launcher, error) {
 	return l, nil
 }
 
-// Close ends the launcher. Everything that it started must have ended, and
-// nothing be started any more. Call it once.
+// Close ends the launcher. All of its processes must have ended, and no process may be started
+// afterwards. Call it once.
 func (l *Launcher) Close() error {
 	close(l.jobs)
 	<-l.ended
 	return l.guard.close()
 }
 
-// Start starts the command in a process group of its own, with no descriptors
-// but those that cmd names. The caller must not wait for it: the Proc does.
+// Start starts the command in its own process group, with only the descriptors that cmd names. The
+// caller must not wait for the process, because the Proc does.
 func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 	isolate(cmd)
 	j := job{cmd: cmd, done: make(chan error)}
@@ -110,20 +112,20 @@ func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 	return p, nil
 }
 
-// A Proc is a process that was started. Safe for concurrent use.
+// Proc is a started process. A Proc is safe for concurrent use.
 type Proc struct {
 	pid   int
-	ended chan struct{} // closed when it has ended and was waited for
-	apart guard         // of children in groups of their own; nil if nobody is to look for any
+	ended chan struct{} // closed when the process has ended and was waited for
+	apart guard         // guard of children in groups of their own; nil if there are no such children
 
-	mu     sync.Mutex // a signal is sent only while the number is its own
+	mu     sync.Mutex // ensures that a signal is sent only while the process still has its number
 	reaped bool
-	status error // what Wait returned; valid after ended
+	status error // the result of Wait; valid after ended
 }
 
-// await waits for the process. Where the system can say that it has ended
-// before its number is free, nobody uses the number any longer, and its children,
-// who may have been told to outlive it, end with it.
+// await waits for the process. If the system can report the end before the number is free, signals
+// stop before the number is freed, and the process's children, which may be configured to outlive
+// it, are killed.
 func (p *Proc) await(cmd *exec.Cmd, guard guard) {
 	lock := awaitEnd(p.pid)
 	if lock {
@@ -131,17 +133,17 @@ func (p *Proc) await(cmd *exec.Cmd, guard guard) {
 		EndGroup(p.pid)
 	}
 	p.status = cmd.Wait()
-	go reapGroup(p.pid) // nobody waits for the system to get round to it
+	go reapGroup(p.pid) // no caller waits until the system has ended the group
 	if !lock {
 		p.mu.Lock()
 	}
 	p.reaped = true
 	p.mu.Unlock()
-	_ = guard.forget(p.pid) // a guard that is gone watches nobody
+	_ = guard.forget(p.pid) // a guard that has ended watches no process
 	close(p.ended)
 }
 
-// ErrEnded says that a process can't take a signal because it has ended.
+// ErrEnded reports that a process cannot receive a signal because it has ended.
 var ErrEnded = errors.New("its process has ended")
 
 // signal sends a signal to the process and its children.
@@ -154,32 +156,32 @@ func (p *Proc) signal(send func(pid int) error) error {
 	return send(p.pid)
 }
 
-// AwaitEnd blocks until a process that this one started, and that nobody has waited
-// for, has ended, and leaves it to be waited for: until then its number is its own. It
-// returns false at once where the system can't say that.
+// AwaitEnd blocks until a process that this process started, and that was not waited for yet, has
+// ended. AwaitEnd does not wait for the process in the system's sense, so its number stays
+// reserved. AwaitEnd returns false at once if the system does not support this.
 func AwaitEnd(pid int) bool { return awaitEnd(pid) }
 
-// EndGroup kills what is left of the group of processes that a process led, which
-// must not have been waited for.
-func EndGroup(pid int) { _ = destroy(pid) } // nobody is left of most
+// EndGroup kills the rest of a process's group. The process must not have been waited for.
+func EndGroup(pid int) { _ = destroy(pid) } // most groups are empty
 
-// EndStray kills a process that a [SchedDelay] found among the process's descendants, and
-// that has left its group, which nothing else would end.
+// EndStray kills a descendant that a [SchedDelay] has found and that has left the process's group.
+// No other call would end it.
 func (p *Proc) EndStray(pid int) {
 	if g := group(pid); g != 0 && g != p.pid && pid != p.pid {
-		_ = destroyOne(pid) // it may just have ended
+		_ = destroyOne(pid) // the process may just have ended
 	}
 }
 
-// PID returns the process's number, which may be another's once it has ended.
+// PID returns the process's number. After the end of the process, another process may have that
+// number.
 func (p *Proc) PID() int { return p.pid }
 
-// Leads reports whether the process of that number is another one, which this
-// one, or a child of it, started.
+// Leads reports whether the process with the given number is a different process in the group that
+// this process leads.
 func (p *Proc) Leads(pid int) bool { return pid != p.pid && group(pid) == p.pid }
 
-// Pause stops the process and its children, and returns when they have
-// stopped or ended. The error wraps [ErrEnded] if it had ended before.
+// Pause stops the process and its children, and returns when they have stopped or ended. The error
+// wraps [ErrEnded] if the process had already ended.
 func (p *Proc) Pause() error {
 	if err := p.signal(suspend); err != nil {
 		return err
@@ -190,7 +192,7 @@ func (p *Proc) Pause() error {
 	if p.apart != nil {
 		return p.pauseApart()
 	}
-	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
+	for range 2 { // the second pass finds the children of a process that had not stopped yet
 		if !awaitAll(grouped(p.pid, descendants(p.pid)), stopped) {
 			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
 		}
@@ -198,8 +200,8 @@ func (p *Proc) Pause() error {
 	return nil
 }
 
-// Resume lets a stopped process and its children go on. No effect on one that
-// is not stopped; the error wraps [ErrEnded] if it has ended.
+// Resume continues a stopped process and its children. Resume has no effect on a process that is
+// not stopped; the error wraps [ErrEnded] if the process has ended.
 func (p *Proc) Resume() error {
 	if p.apart != nil {
 		p.resumeApart()
@@ -207,13 +209,13 @@ func (p *Proc) Resume() error {
 	return p.signal(proceed)
 }
 
-// Ask asks the process, if it is a Go program, to say on its standard error what its
-// goroutines do, which ends it. It doesn't wait for that.
+// Ask makes the process, if it is a Go program, print its goroutines' stacks on its standard error,
+// which ends the process. Ask does not wait for the end.
 func (p *Proc) Ask() error { return p.signal(ask) }
 
-// Kill ends the process, stopped or not, and its children, and returns when
-// they have ended. No effect on one that has. The error wraps a [StillRunningError] if the
-// system takes its time over it.
+// Kill ends the process, stopped or not, and its children, and returns when they have ended. Kill
+// has no effect on a process that has ended. The error wraps a [StillRunningError] if the process
+// has not ended within [Patience].
 func (p *Proc) Kill() error {
 	var children []int
 	switch {
@@ -241,21 +243,20 @@ func (p *Proc) Kill() error {
 	return nil
 }
 
-// Patience is how long [Proc.Kill] waits for a process to end. Nothing that a
-// killed process does takes any time, but the system must get round to ending it: under
-// load Linux was seen to take minutes, while a thread of its own kept the lock of
-// the process's memory and got no processor.
+// Patience is how long [Proc.Kill] waits for the end of a process. A killed process itself needs no
+// time, but the system must end it: on Linux under load this was seen to take minutes, while one of
+// the kernel's threads held the lock of the process's memory and got no processor.
 const Patience = 10 * time.Second
 
-// StillRunningError is the error of a process that was killed and has not ended within
-// [Patience]. It ends as soon as the system gets round to it.
+// StillRunningError is the error of a killed process that has not ended within [Patience]. The
+// process ends as soon as the system ends it.
 type StillRunningError struct{ PID int }
 
 func (e *StillRunningError) Error() string {
 	return fmt.Sprintf("process %d was killed, and the system has not ended it within %v", e.PID, Patience)
 }
 
-// Timeout reports true: nothing is wrong but how long it took.
+// Timeout returns true, because the error is only about time.
 func (e *StillRunningError) Timeout() bool { return true }
 
 // Ended returns a channel that is closed when the process has ended.
@@ -271,6 +272,5 @@ func (p *Proc) Alive() bool {
 	}
 }
 
-// Status returns how the process ended, as [exec.Cmd.Wait] says it. It must
-// have ended.
+// Status returns the result of [exec.Cmd.Wait]. The process must have ended.
 func (p *Proc) Status() error { return p.status }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SinceBoot reads a clock that all processes of the machine share and nobody
-// sets; 0 if there is none.
+// SinceBoot returns the time of a monotonic clock that all processes of the machine share, or 0 if
+// it cannot be read.
 func SinceBoot() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

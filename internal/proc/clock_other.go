@@ -4,5 +4,5 @@ package proc
 
 import "time"
 
-// SinceBoot returns 0: there is no such clock to be had.
+// SinceBoot returns 0: the system has no such clock.
 func SinceBoot() time.Duration { return 0 }

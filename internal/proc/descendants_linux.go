@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants returns the numbers of a process and of its descendants, those that have
-// ended left out. Who lost the parent between belongs to it if [Adopt] was called and it
-// is in the process's group still.
+// descendants returns the numbers of a process and of its descendants, without those that have
+// ended. A descendant whose parent has ended is included if [Adopt] was called and it is still in
+// the process's group.
 func descendants(pid int) []int {
 	list := []int{pid}
 	for _, id := range children(os.Getpid()) {
@@ -38,7 +38,7 @@ func children(pid int) (list []int) {
 	for _, thread := range threads(pid) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, thread))
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the thread has ended in the meantime
 		}
 		for _, word := range strings.Fields(string(text)) {
 			if id, err := strconv.Atoi(word); err == nil {
@@ -49,18 +49,17 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// Adopt makes this process the parent of each descendant that loses its own, from now
-// on and for good, so that none is out of sight.
+// Adopt makes this process permanently the parent of each descendant that loses its own parent, so
+// that descendants can always be found.
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("child: become the parent of orphans: %w", err)
+		return fmt.Errorf("proc: become the parent of orphans: %w", err)
 	}
 	return nil
 }
 
-// Orphans returns the processes that this one has adopted and that are in another
-// session: a daemon makes itself one, and nothing that this process starts. No signal to
-// a group reaches them.
+// Orphans returns the adopted processes that are in another session, as daemons are. Processes that
+// this process starts are in its own session. Signals to a group do not reach orphans.
 func Orphans() []int {
 	own, err := unix.Getsid(0)
 	if err != nil {
@@ -72,10 +71,10 @@ func Orphans() []int {
 	})
 }
 
-// EndOrphan kills one of the [Orphans], and returns when it has ended. The error is a
-// [StillRunningError] if the system takes its time over it.
+// EndOrphan kills a process of [Orphans], and returns when it has ended. The error is a
+// [StillRunningError] if it has not ended within [Patience].
 func EndOrphan(pid int) error {
-	_ = destroyOne(pid) // it may just have ended
+	_ = destroyOne(pid) // the process may just have ended
 	for deadline := time.Now().Add(Patience); !reap(pid); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			return &StillRunningError{PID: pid}
@@ -84,18 +83,18 @@ func EndOrphan(pid int) error {
 	return nil
 }
 
-// reap reports whether an adopted process has ended, and waits for it then.
+// reap reports whether an adopted process has ended, and waits for it in that case.
 func reap(pid int) bool {
 	for {
 		id, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return id != 0 // an error says that another goroutine has waited for it
+			return id != 0 // an error means that another goroutine has waited for it
 		}
 	}
 }
 
-// reapGroup waits for the adopted members of the group that a process led, who were
-// killed, and which must have been waited for itself. It blocks until there are none.
+// reapGroup waits for the adopted and killed members of a process's group. The process itself must
+// have been waited for. reapGroup blocks until no member is left.
 func reapGroup(pid int) {
 	for {
 		if _, err := unix.Wait4(-pid, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
@@ -104,14 +103,14 @@ func reapGroup(pid int) {
 	}
 }
 
-// threads returns the numbers of a process's threads, none if it has ended.
+// threads returns the numbers of a process's threads; the list is empty if the process has ended.
 func threads(pid int) (list []int) {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // of one that has ended there are none
+	names, _ := dir.Readdirnames(-1) // empty if the process has ended
 	for _, name := range names {
 		if id, err := strconv.Atoi(name); err == nil {
 			list = append(list, id)
@@ -120,10 +119,10 @@ func threads(pid int) (list []int) {
 	return list
 }
 
-// state returns the letter of a thread's state, 0 if it has ended.
+// state returns the letter of a thread's state, or 0 if it has ended.
 func state(pid, thread int) byte {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, thread))
-	// The program's name, in brackets, may hold anything.
+	// The program's name, in parentheses, may contain any character.
 	at := bytes.LastIndexByte(text, ')')
 	if err != nil || at < 0 || at+2 >= len(text) {
 		return 0
@@ -131,8 +130,7 @@ func state(pid, thread int) byte {
 	return text[at+2]
 }
 
-// all reports whether every thread of the processes is in one of these states, or has
-// ended.
+// all reports whether every thread of the processes has ended or is in one of the given states.
 func all(pids []int, states string) bool {
 	for _, pid := range pids {
 		for _, thread := range threads(pid) {
@@ -144,21 +142,19 @@ func all(pids []int, states string) bool {
 	return true
 }
 
-// States of threads: those that do nothing any more, and those that do nothing
-// until they are continued.
+// States of threads: ended, and ended or stopped.
 const (
 	dead    = "ZX"
 	stopped = "Tt" + dead
 )
 
-// grouped returns the descendants of a process that are of its own group: others take no signal
-// to it.
+// grouped returns the descendants of a process in its own group, which receive the group's signals.
 func grouped(pid int, list []int) []int {
 	return slices.DeleteFunc(slices.Clone(list), func(other int) bool { return other == pid || group(other) != pid })
 }
 
-// awaitAll blocks until processes are all in one of these states: a signal returns before it has
-// done anything. It gives up after Patience.
+// awaitAll blocks until all processes are in one of the given states, because a signal takes effect
+// only after its call has returned. awaitAll returns false after Patience.
 func awaitAll(list []int, states string) bool {
 	for deadline := time.Now().Add(Patience); len(list) > 0 && !all(list, states); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
@@ -168,22 +164,23 @@ func awaitAll(list []int, states string) bool {
 	return true
 }
 
-// knowsFamilies returns nil: the system says whose child a process is.
+// knowsFamilies returns nil: the system reports the parents of processes.
 func knowsFamilies() error { return nil }
 
-// apartOf returns the descendants of a process, which must be stopped: so it begets none, and waits
-// for none, and their numbers are theirs.
+// apartOf returns the descendants of a process. The process must be stopped, so it starts no
+// children and waits for none, and its children's numbers stay valid.
 func apartOf(pid int) []int { return descendants(pid)[1:] }
 
-// pauseApart stops the descendants of a process that has stopped, and has them die with this process.
+// pauseApart stops the descendants of a stopped process, and makes the guard kill them if this
+// process ends.
 func (p *Proc) pauseApart() error {
-	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
+	for range 2 { // the second pass finds the children of a process that had not stopped yet
 		list := apartOf(p.pid)
 		for _, id := range list {
 			if err := p.apart.watch(id); err != nil {
 				return err
 			}
-			_ = unix.Kill(id, unix.SIGSTOP) // it may just have ended
+			_ = unix.Kill(id, unix.SIGSTOP) // the process may just have ended
 		}
 		if !awaitAll(list, stopped) {
 			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
@@ -192,15 +189,15 @@ func (p *Proc) pauseApart() error {
 	return nil
 }
 
-// resumeApart lets descendants go on before their parent does.
+// resumeApart continues the descendants before their parent continues.
 func (p *Proc) resumeApart() {
 	for _, id := range apartOf(p.pid) {
 		_ = unix.Kill(id, unix.SIGCONT)
-		_ = p.apart.forget(id) // a guard that is gone watches nobody
+		_ = p.apart.forget(id) // a guard that has ended watches no process
 	}
 }
 
-// killApart kills the descendants of a process, and returns them. The process stays stopped.
+// killApart kills the descendants of a process, and returns them. The process itself stays stopped.
 func (p *Proc) killApart() []int {
 	if p.signal(suspend) != nil || awaitStop(p.pid) != nil {
 		return nil
@@ -213,11 +210,11 @@ func (p *Proc) killApart() []int {
 	return list
 }
 
-// CanWatch returns nil if this system says how long a process has waited for a
-// processor, as a [SchedDelay] wants to know.
+// CanWatch returns nil if the system reports how long a process has waited for a processor, which
+// [SchedDelay] needs.
 func CanWatch() error {
 	if _, _, err := waited(os.Getpid(), os.Getpid()); err != nil {
-		return fmt.Errorf("child: this system doesn't say how long a process waits for a processor: %w", err)
+		return fmt.Errorf("proc: this system doesn't say how long a process waits for a processor: %w", err)
 	}
 	return nil
 }
@@ -234,23 +231,23 @@ func waited(pid, thread int) (ran, waits time.Duration, err error) {
 	return ran, waits, err
 }
 
-// A SchedDelay finds out from outside how late a process was, and its children: how long
-// they wanted a processor and had none. What it doesn't see is processes that begin
-// and end between two looks. The zero value has seen nothing. It is for one goroutine at a time.
+// SchedDelay measures the delay of a process and its children from outside: the time that they
+// waited for a processor. It does not see processes that begin and end between two measurements.
+// The zero value is ready for use. Only one goroutine at a time may use it.
 type SchedDelay struct {
 	seen map[int]thread
 	at   time.Time
 }
 
-// thread is what is known of one.
+// thread is the last measurement of one thread.
 type thread struct {
 	ran, waits time.Duration
-	counted    time.Duration // of a wait that it hasn't ended
+	counted    time.Duration // part of the current wait that was already counted
 }
 
-// Measure returns by how much the process was late since the last look, of all its threads
-// together, and those of its descendants that have left its group: no signal to it
-// reaches them. The first look returns nothing.
+// Measure returns the delay since the previous call, summed over all threads of the process and its
+// descendants. Measure also returns the descendants that have left the process's group, which
+// signals to the group do not reach. The first call returns no delay.
 func (w *SchedDelay) Measure(p *Proc) (late time.Duration, strays []int) {
 	now := time.Now()
 	seen := map[int]thread{}
@@ -263,14 +260,14 @@ func (w *SchedDelay) Measure(p *Proc) (late time.Duration, strays []int) {
 		for _, id := range threads(pid) {
 			ran, waits, err := waited(pid, id)
 			if err != nil {
-				continue // it ended meanwhile
+				continue // the thread has ended in the meantime
 			}
 			was, known := w.seen[id]
 			is := thread{ran: ran, waits: waits, counted: was.counted}
 			switch grown := waits - was.waits; {
-			case !known: // the wait before its first look may have been before ours
+			case !known: // a new thread's wait may precede the previous measurement
 			case grown == 0 && ran == was.ran && state(pid, id) == 'R':
-				is.counted += now.Sub(w.at) // it waits still
+				is.counted += now.Sub(w.at) // the thread still waits
 				late += now.Sub(w.at)
 			case grown > 0:
 				late += max(0, grown-was.counted)

@@ -12,13 +12,13 @@ const (
 	stopped = ""
 )
 
-// Adopt does nothing here.
+// Adopt has no effect on this system.
 func Adopt() error { return nil }
 
-// Orphans returns nothing here.
+// Orphans returns an empty list on this system.
 func Orphans() []int { return nil }
 
-// EndOrphan does nothing here.
+// EndOrphan has no effect on this system.
 func EndOrphan(int) error { return nil }
 
 func reapGroup(int) {}
@@ -27,23 +27,23 @@ func descendants(pid int) []int { return []int{pid} }
 
 func grouped(int, []int) []int { return nil }
 
-// awaitAll does not wait: a signal between processes of one user takes
-// effect within a scheduling delay.
+// awaitAll does not wait: a signal between processes of one user takes effect within a scheduling
+// delay.
 func awaitAll([]int, string) bool { return true }
 
-func knowsFamilies() error { return errors.New("child: only Linux says whose child a process is") }
+func knowsFamilies() error { return errors.New("proc: only Linux says whose child a process is") }
 
 func (*Proc) pauseApart() error { return nil }
 func (*Proc) resumeApart()      {}
 func (*Proc) killApart() []int  { return nil }
 
-// CanWatch returns an error: the system doesn't say.
+// CanWatch returns an error, because only Linux reports waits for a processor.
 func CanWatch() error {
-	return errors.New("child: only Linux says how long a process waits for a processor")
+	return errors.New("proc: only Linux says how long a process waits for a processor")
 }
 
-// A SchedDelay sees nothing here.
+// SchedDelay measures nothing on this system.
 type SchedDelay struct{}
 
-// Measure returns nothing.
+// Measure returns zero values.
 func (*SchedDelay) Measure(*Proc) (late time.Duration, strays []int) { return 0, nil }

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-var errUnsupported = errors.New("child: this system can't stop a process: use the world sim, docker or external")
+var errUnsupported = errors.New("proc: this system can't stop a process: use the world sim, docker or external")
 
-// Supported returns nil if processes can be stopped on this system, and else
-// an error that says what to do instead.
+// Supported returns nil if processes can be stopped on this system, and otherwise an error with an
+// alternative.
 func Supported() error { return errUnsupported }
 
 func isolate(*exec.Cmd)             {}

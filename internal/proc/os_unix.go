@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// Supported returns nil if processes can be stopped on this system, and else
-// an error that says what to do instead.
+// Supported returns nil if processes can be stopped on this system, and otherwise an error with an
+// alternative.
 func Supported() error { return nil }
 
-// isolate gives the process a group of its own: Ctrl-C in a terminal is for
-// the one who started it, and a signal to the group reaches its children.
+// isolate gives the process its own group: Ctrl-C in a terminal reaches only the parent, and a
+// signal to the group reaches the process's children.
 func isolate(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
@@ -21,7 +21,7 @@ func isolate(cmd *exec.Cmd) {
 	dieWithParent(cmd)
 }
 
-// group returns the process group, 0 if there is no such process.
+// group returns the process group of a process, or 0 if the process does not exist.
 func group(pid int) int {
 	id, err := syscall.Getpgid(pid)
 	if err != nil {
@@ -30,13 +30,13 @@ func group(pid int) int {
 	return id
 }
 
-// The signals go to the whole group of the process, which must not have been
-// waited for: its number could be another's by now.
+// The signals go to the whole group of the process. The process must not have been waited for,
+// because its number could belong to another process afterwards.
 
 func suspend(pid int) error { return syscall.Kill(-pid, syscall.SIGSTOP) }
 func proceed(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
 func destroy(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
-// destroyOne kills a process that is in another group.
+// destroyOne kills a process in another group.
 func destroyOne(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
 func ask(pid int) error        { return syscall.Kill(pid, syscall.SIGQUIT) }

@@ -8,8 +8,8 @@ func dieWithParent(*exec.Cmd) {}
 
 func keepDescriptors() {}
 
-// awaitStop does not wait: a signal between processes of one user takes
-// effect within a scheduling delay.
+// awaitStop does not wait: a signal between processes of one user takes effect within a scheduling
+// delay.
 func awaitStop(int) error { return nil }
 
 // awaitEnd does not wait; exec.Cmd.Wait does.

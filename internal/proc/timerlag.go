@@ -2,17 +2,17 @@ package proc
 
 import "time"
 
-// LagThreshold is by how much anything may be late on a machine that has time.
+// LagThreshold is the delay up to which a machine does not count as late.
 const LagThreshold = 2 * time.Millisecond
 
-// LagInterval is how often somebody looks whether they are late who have to bear a
-// lease of that length: a fraction of what the lease bears.
+// LagInterval returns the interval between two measurements of delay for the given lease: a
+// hundredth of the lease, between 1 ms and 10 ms.
 func LagInterval(lease time.Duration) time.Duration {
 	return min(max(lease/100, time.Millisecond), 10*time.Millisecond)
 }
 
-// MeasureTimerLag finds out how late timers fire in this process, and tells by how much if
-// that is more than a trifle, until the channel is closed.
+// MeasureTimerLag measures the delay of timers in this process until done is closed.
+// MeasureTimerLag calls late with each delay that exceeds LagThreshold.
 func MeasureTimerLag(lease time.Duration, done <-chan struct{}, late func(by time.Duration)) {
 	beat := LagInterval(lease)
 	timer := time.NewTimer(beat)

@@ -10,16 +10,17 @@ import (
 	"github.com/lockfault/lockfault/internal/reaper"
 )
 
-// shell is a guard: a process that reads from its watchman's pipe which groups to kill. A repeated line changes nothing, nor does a number that isn't known.
+// shell is a guard: a process that reads the groups to kill from a pipe. A repeated line or an
+// unknown number has no effect.
 type shell struct {
 	*reaper.Reaper
 
 	mu   sync.Mutex
-	pids map[int]bool // that are watched
+	pids map[int]bool // watched processes
 }
 
-// watching is the shell's program: "+ 12" is watched and "- 12" no longer. The kernel sends SIGHUP to
-// a stopped group whose parent ends, which must not end the shell.
+// watching is the shell's program: "+ 12" starts to watch a group and "- 12" ends it. The kernel
+// sends SIGHUP to a stopped group whose parent ends, which must not end the shell.
 const watching = `
 trap '' HUP INT QUIT TERM
 list=' '
@@ -50,7 +51,7 @@ func newShell() (*shell, error) {
 	return s, err
 }
 
-// brief returns what a shell must know that replaces another.
+// brief returns the lines that a replacement shell must read first.
 func (s *shell) brief() (lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package watchman keeps processes that clean up after this process, should it be killed: a watchman
-// waits for the end of a pipe, which comes with the end of this process.
+// Package reaper keeps processes that clean up after this process if it is killed. Such a process,
+// the watchman, waits for the end of a pipe, which closes when this process ends.
 //
-// The command of such a process goes in, and lines that the process reads from its standard input. The
-// meaning of the lines is the caller's. The package imports nothing of this module.
+// The inputs are the command of the watchman and the lines that it reads from its standard input.
+// The caller defines the meaning of the lines. The package imports no package of this module.
 package reaper
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A Reaper is such a process, and the one that replaces it if it ends early. Safe for concurrent
-// use; a nil Reaper does nothing.
+// Reaper is a watchman process with its replacements. A Reaper is safe for concurrent use. Methods
+// of a nil Reaper have no effect.
 type Reaper struct {
 	command func() *exec.Cmd
 	brief   func() []string
@@ -28,10 +28,13 @@ type Reaper struct {
 	closed bool
 }
 
-// Start starts the process of a command, whose standard input and attributes must not be set. Until
-// Close, Start replaces a process that fails or is killed; one that exits with status 0 is done. The command must ignore signals that a terminal sends.
-// brief returns the lines that a replacement must read first, all that is still true of those that
-// were told; nil means none. Both functions may be called concurrently with Tell.
+// Start starts the watchman of a command, whose standard input and attributes must not be set.
+// Until Close, a process that fails or is killed is replaced; a process that exits with status 0
+// has finished. The command must ignore the signals of a terminal.
+//
+// The function brief returns the lines that a replacement must read first, which are the lines sent
+// so far that are still valid; nil means no lines. Both functions may be called concurrently with
+// Send.
 func Start(command func() *exec.Cmd, brief func() []string) (*Reaper, error) {
 	w := &Reaper{command: command, brief: brief, closing: make(chan struct{}), ended: make(chan struct{})}
 	if err := w.begin(); err != nil {
@@ -56,14 +59,14 @@ func (w *Reaper) begin() error {
 	return nil
 }
 
-// The pause before a replacement is started doubles from one failure to the next.
+// Limits of the pause before a replacement starts. The pause doubles with each failure.
 const (
 	shortest = 10 * time.Millisecond
 	longest  = time.Second
 )
 
-// keep waits for the process and replaces it until the process succeeds, or until Close. A process that
-// fails after Close is replaced once: something may have killed it before it was done.
+// keep waits for the process and replaces it until a process succeeds, or until Close. A process
+// that fails after Close is replaced once, because it may have been killed before it had finished.
 func (w *Reaper) keep() {
 	defer close(w.ended)
 	for pause, last := shortest, false; ; pause = min(2*pause, longest) {
@@ -93,7 +96,7 @@ func (w *Reaper) keep() {
 	}
 }
 
-// replace starts a process in place of one that has ended, and briefs it.
+// replace starts a process in place of one that has ended, and sends it the brief.
 func (w *Reaper) replace() error {
 	var lines []string
 	w.mu.Lock()
@@ -105,7 +108,7 @@ func (w *Reaper) replace() error {
 		lines = w.brief()
 	}
 	for _, line := range lines {
-		_, _ = io.WriteString(w.pipe, line+"\n") // a process that ended again is replaced again
+		_, _ = io.WriteString(w.pipe, line+"\n") // if the process ends again, it is replaced again
 	}
 	if w.closed {
 		_ = w.pipe.Close()
@@ -113,7 +116,7 @@ func (w *Reaper) replace() error {
 	return nil
 }
 
-// Send writes a line and its end to the process. What is told must be part of the brief before.
+// Send writes a line to the process. The caller must add the line to the brief before.
 func (w *Reaper) Send(line string) error {
 	if w == nil {
 		return nil
@@ -127,8 +130,8 @@ func (w *Reaper) Send(line string) error {
 	return nil
 }
 
-// Close ends the pipe, as the end of this process does, and blocks until the watchman has done its
-// work, which a stopped one does too. Call it once.
+// Close closes the pipe, as the end of this process does, and blocks until the watchman has
+// finished its work. Close continues a stopped watchman. Call it once.
 func (w *Reaper) Close() error {
 	if w == nil {
 		return nil

@@ -4,5 +4,5 @@ package stdio
 
 import "syscall"
 
-// dup2 makes descriptor to be what from is.
+// dup2 makes descriptor to a copy of from.
 func dup2(from, to int) error { return syscall.Dup2(from, to) }

@@ -4,8 +4,8 @@ package stdio
 
 import "os"
 
-// Output returns standard output, and lets os.Stdout be standard error from now
-// on. A copy of os.Stdout that a package made before still writes to it.
+// Output returns standard output, and sets os.Stdout to standard error. A copy of os.Stdout that a
+// package made before still writes to standard output.
 func Output() (*os.File, error) {
 	out := os.Stdout
 	os.Stdout = os.Stderr

@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// Output takes the process's standard output away from everybody else: it returns
-// the file that it was, and from now on descriptor 1 is standard error, whoever
-// writes to it, by os.Stdout or by a copy that a package made when it was
-// initialised. What was printed before is printed.
+// Output reserves the process's standard output for the caller. Output returns the original file,
+// and descriptor 1 becomes standard error for all writers, including copies of os.Stdout that
+// packages made during initialization. Earlier output is not affected.
 func Output() (*os.File, error) {
 	fd, err := syscall.Dup(1)
 	if err != nil {

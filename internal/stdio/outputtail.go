@@ -2,12 +2,12 @@ package stdio
 
 import "strings"
 
-// printedLines is how many lines of what a program printed stand with an error.
+// printedLines is the maximum number of a program's output lines in an error.
 const printedLines = 10
 
-// OutputTail returns the end of what a program printed, as a paragraph to stand behind the
-// reason of an error: who did, and the last lines. It is empty if nothing was
-// printed.
+// OutputTail returns the end of a program's output as a paragraph that follows the reason of an
+// error. The paragraph has the program's name who and the last lines. OutputTail returns an empty
+// string if the output is empty.
 func OutputTail(who, text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -22,8 +22,8 @@ func OutputTail(who, text string) string {
 
 const tailMark = " printed:\n"
 
-// LastLineOfTail returns the last line of what a text says that somebody printed, in the
-// form of [OutputTail]; it is empty if the text doesn't say so. There the reason is, mostly.
+// LastLineOfTail returns the last line of the first paragraph of [OutputTail] in a text, or an
+// empty string if there is none. That line usually has the reason.
 func LastLineOfTail(text string) string {
 	_, text, _ = strings.Cut(text, tailMark)
 	text, _, _ = strings.Cut(text, "\n\n")

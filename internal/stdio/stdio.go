@@ -1,4 +1,3 @@
-// Package stdio keeps a process's standard streams for those for whom they are
-// meant: programs that speak a protocol there and play other people's code, which
-// prints and reads what it likes. It imports the standard library only.
+// Package stdio protects a process's standard streams in programs that speak a protocol on them and
+// also run other code, which may print and read. The package imports only the standard library.
 package stdio

@@ -1,19 +1,19 @@
-// Package nearest finds the word that somebody probably meant. A mistyped word
-// and the words that would have been right come in; the nearest of them goes
-// out. It imports only the standard library.
+// Package suggest finds the word that a user probably meant. The inputs are a mistyped word and the
+// valid words; the output is the nearest valid word. The package imports only the standard library.
 package suggest
 
 import "strings"
 
-// longest bounds the work for a hostile word; nobody mistypes a word that long.
+// longest is the maximum length of a word. It limits the work for a hostile word; a real typing
+// error is shorter.
 const longest = 64
 
-// Of returns the candidate that word most likely stands for, or false if none
-// is near enough to be worth proposing: about one slip in three letters, where
-// a slip is a letter too many, too few, wrong, or swapped with its neighbour.
-// A difference of case alone is always near. If none is, one is near whose first
-// words are, of those that dashes join. Of several equally near candidates the first
-// wins. Safe for concurrent use.
+// Of returns the candidate that word most likely stands for, or false if no candidate is near
+// enough. Up to about one slip in three letters is near enough. A slip is an additional, missing or
+// wrong letter, or a swap of two adjacent letters. Candidates that differ only in case are always
+// near enough, but a candidate equal to word is ignored. If no whole candidate is near, Of compares
+// the word with the beginnings of candidates up to a dash. Of several equally near candidates the
+// first wins. Of is safe for concurrent use.
 func Of(word string, candidates []string) (string, bool) {
 	letters := []rune(strings.ToLower(word))
 	if len(letters) == 0 || len(letters) > longest {
@@ -38,21 +38,21 @@ func Of(word string, candidates []string) (string, bool) {
 	return whole.found, whole.found != ""
 }
 
-// A search keeps the nearest of the candidates that it sees.
+// search holds the nearest candidate so far.
 type search struct {
-	within int // as many slips
+	within int // maximum number of slips
 	found  string
 }
 
-// see takes a candidate. Later ones must be strictly nearer than the one found.
+// see compares a candidate. Later candidates must be strictly nearer than the one found.
 func (s *search) see(candidate string, slips int) {
 	if slips < s.within || slips == s.within && s.found == "" {
 		s.within, s.found = slips, candidate
 	}
 }
 
-// distance returns the number of slips between a and b, by the restricted
-// Damerau–Levenshtein distance: no letter takes part in two slips.
+// distance returns the number of slips between a and b: the restricted Damerau–Levenshtein
+// distance, in which no letter takes part in two slips.
 func distance(a, b []rune) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

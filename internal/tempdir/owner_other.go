@@ -17,10 +17,10 @@ func own(path string) (*below.Dir, *os.File, error) {
 	return dir, nil, err
 }
 
-// Abandoned returns false: nothing says whether an owner lives.
+// Abandoned returns false: the system does not show whether an owner lives.
 func Abandoned(string) bool { return false }
 
-// Sweep does nothing here: there is no telling whether an owner lives.
+// Sweep has no effect: the system does not show whether an owner lives.
 func Sweep(parent, prefix string) {}
 
 func watch(string) *reaper.Reaper  { return nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
-// errSwept says that somebody swept a directory before it had an owner.
+// errSwept reports that another process swept a directory before it had an owner.
 var errSwept = errors.New("it was swept")
 
 // own makes this process the owner of a directory that it has just made.
@@ -34,7 +34,7 @@ func own(path string) (*below.Dir, *os.File, error) {
 }
 
 func ownIn(dir *below.Dir) (*os.File, error) {
-	// Who may write to the parent may have put another directory in the place of ours.
+	// A user who may write to the parent may have replaced our directory.
 	if info, err := dir.Lstat("."); errors.Is(err, fs.ErrNotExist) {
 		return nil, errSwept
 	} else if err != nil || !private(info) {
@@ -49,7 +49,7 @@ func ownIn(dir *below.Dir) (*os.File, error) {
 	}
 	err = flock.Take(owner)
 	if err == nil || errors.Is(err, flock.ErrTaken) {
-		// Who sweeps may have got the lock first, and let it go with the file.
+		// A sweeping process may have taken the lock first, and released it with the removed file.
 		mine, statErr := owner.Stat()
 		if there, gone := dir.Lstat(ownerName); err == nil && statErr == nil && gone == nil && os.SameFile(mine, there) {
 			return owner, nil
@@ -62,15 +62,15 @@ func ownIn(dir *below.Dir) (*os.File, error) {
 	return nil, err
 }
 
-// private reports whether a directory is this user's and nobody else may write to it.
+// private reports whether a directory belongs to this user and no other user may write to it.
 func private(info fs.FileInfo) bool {
 	const others = 0o022 // may write
 	return info.IsDir() && below.Owned(info) && info.Mode().Perm()&others == 0
 }
 
-// Sweep removes the directories whose names are the prefix and digits and whose
-// owners have died; an empty parent means [os.TempDir]. What is another user's,
-// or can't be removed, stays.
+// Sweep removes the directories whose names consist of the prefix and digits and whose owners have
+// died; an empty parent means [os.TempDir]. Directories of other users, and directories that cannot
+// be removed, remain.
 func Sweep(parent, prefix string) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -89,7 +89,7 @@ func Sweep(parent, prefix string) {
 	}
 }
 
-// sweep removes a directory if it is one of ours whose owner has died.
+// sweep removes a directory if it is ours and its owner has died.
 func sweep(in *below.Dir, name string) {
 	dir, err := in.Sub(name)
 	if err != nil {
@@ -99,7 +99,8 @@ func sweep(in *below.Dir, name string) {
 	if info, err := dir.Lstat("."); err != nil || !private(info) {
 		return
 	}
-	// An empty one has no owner yet, or none any more. Remove takes no other.
+	// An empty directory has no owner yet, or no owner any more. Remove removes only empty
+	// directories.
 	if in.Remove(name) == nil {
 		return
 	}
@@ -108,13 +109,13 @@ func sweep(in *below.Dir, name string) {
 		return
 	}
 	if empty(dir) == nil {
-		_ = in.Remove(name) // or the next one does
+		_ = in.Remove(name) // if this fails, the next Sweep removes it
 	}
 	owner.Close()
 }
 
-// Abandoned reports whether a directory that [Make] made is there, belongs to this user, and its
-// owner has died.
+// Abandoned reports whether a directory of [Make] exists, belongs to this user, and its owner has
+// died.
 func Abandoned(path string) bool {
 	in, err := below.Open(filepath.Dir(path))
 	if err != nil {
@@ -133,8 +134,8 @@ func Abandoned(path string) bool {
 	return owner != nil
 }
 
-// abandoned returns the file of a directory's dead owner, which this process locks now; nil if the
-// owner lives, or nothing says who the owner is.
+// abandoned returns the owner's file of a directory whose owner has died, locked by this process
+// now. abandoned returns nil if the owner lives or is unknown.
 func abandoned(dir *below.Dir) *os.File {
 	if info, err := dir.Lstat("."); err != nil || !private(info) {
 		return nil

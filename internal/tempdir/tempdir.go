@@ -1,12 +1,12 @@
-// Package tempdir makes temporary directories that don't outlast the process that made them: a
-// watchman removes the directory of a process that was killed. If the watchman was killed too, the
-// next process that makes such a directory removes the old one.
+// Package tempdir makes temporary directories that do not outlast the process that made them: a
+// watchman removes the directory of a killed process. If the watchman was killed, too, the next
+// process that makes such a directory removes the old one.
 //
-// A parent directory and the beginning of a name come in, a [Dir] goes out.
+// The inputs are a parent directory and a name prefix; the output is a [Dir].
 //
-// Other users of the machine may write to the parent, such as /tmp: they can make entries with any
-// name there. So a directory counts as ours only if this user owns it and nobody else may write to
-// it, and what is in it is opened and removed without following symbolic links.
+// Other users of the machine may write to the parent, such as /tmp, and make entries with any name
+// there. Therefore a directory counts as ours only if this user owns it and no other user may write
+// to it. Its contents are opened and removed without following symbolic links.
 package tempdir
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/lockfault/lockfault/internal/reaper"
 )
 
-// ownerName is the file in a directory on which its owner holds a lock as long
-// as it lives. It is the last one to be removed: who finds a directory without
-// an owner can't tell whose it is, and leaves it.
+// ownerName is the file in a directory on which its owner holds a lock for its lifetime. It is
+// removed last: a directory without this file has no known owner, and Sweep does not remove it
+// unless it is empty.
 const ownerName = "owner"
 
-// A Dir is a temporary directory that belongs to this process. [Make] makes one.
+// Dir is a temporary directory of this process. Make it with [Make].
 type Dir struct {
 	path     string
 	dir      *below.Dir
-	owner    *os.File       // nil where the system has no such locks
-	watchman *reaper.Reaper // nil where there is no shell
+	owner    *os.File       // nil on systems without such locks
+	watchman *reaper.Reaper // nil on systems without a shell
 }
 
-// Make makes a directory whose name begins with the prefix, after it has swept
-// those. An empty parent means [os.TempDir]. The directory must be removed by
-// its [Dir.Remove]. Make returns an error if another user can replace what is in the parent.
+// Make makes a directory whose name begins with the prefix, after a Sweep with that prefix. An
+// empty parent means [os.TempDir]. The caller must call [Dir.Remove]. Make returns an error if
+// another user can replace entries of the parent.
 func Make(parent, prefix string) (*Dir, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -63,15 +63,15 @@ func Make(parent, prefix string) (*Dir, error) {
 	return nil, fmt.Errorf("make a directory in %s: others remove each before it is whole", parent)
 }
 
-// Path returns where the directory is.
+// Path returns the directory's path.
 func (d *Dir) Path() string { return d.path }
 
-// Remove removes the directory with all that is in it. What it can't remove the
-// next Sweep will try. Call it once.
+// Remove removes the directory and its contents. The next Sweep removes what Remove cannot remove.
+// Call it once.
 func (d *Dir) Remove() error {
 	err := empty(d.dir)
 	if err == nil {
-		// An empty directory without an owner: a Sweep of another process may be faster.
+		// The directory is empty and has no owner: a Sweep of another process may remove it first.
 		if err = os.Remove(d.path); errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -83,7 +83,7 @@ func (d *Dir) Remove() error {
 	return errors.Join(err, dismiss(d.watchman))
 }
 
-// empty removes what is in a directory, its owner last.
+// empty removes the contents of a directory, the owner's file last.
 func empty(dir *below.Dir) error {
 	entries, err := dir.ReadDir(".")
 	for _, entry := range entries {

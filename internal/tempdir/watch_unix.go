@@ -8,10 +8,10 @@ import (
 	"github.com/lockfault/lockfault/internal/reaper"
 )
 
-// clearing is the program of a shell in a directory. The shell removes what is in its working
-// directory, and then the empty directory that $1 names, after the end of its input, unless it has
-// read that the owner did so. Symbolic links are removed and not followed. What still writes into the
-// directory dies too, so the shell tries again. The owner's file is the last that goes: see [Sweep].
+// clearing is the program of a shell in a directory. After the end of its input, the shell removes
+// the contents of its working directory, and then the empty directory $1, unless it has read the
+// line "removed". Symbolic links are removed and not followed. Processes that still write into the
+// directory are about to die, so the shell retries. The owner's file is removed last: see [Sweep].
 const clearing = `
 trap '' HUP INT QUIT TERM
 while read -r line; do [ "$line" != removed ] || exit 0; done
@@ -27,12 +27,12 @@ done
 exit 0
 `
 
-// watch starts a process that removes a directory of this process soon after this process was killed.
-// Without a shell the result is nil, and the next Sweep removes the directory.
+// watch starts a process that removes a directory of this process soon after this process was
+// killed. Without a shell the result is nil, and the next Sweep removes the directory.
 func watch(path string) *reaper.Reaper {
 	w, err := reaper.Start(func() *exec.Cmd {
 		cmd := exec.Command("/bin/sh", "-c", clearing, "sh", path)
-		cmd.Dir = path // stays the same directory, whatever the path names later
+		cmd.Dir = path // stays the same directory even if the path changes
 		return cmd
 	}, nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func watch(path string) *reaper.Reaper {
 	return w
 }
 
-// dismiss ends the process that watches a directory, which is removed.
+// dismiss ends the process that watches a removed directory.
 func dismiss(w *reaper.Reaper) error {
 	_ = w.Send("removed") // fails after Close only
 	return w.Close()

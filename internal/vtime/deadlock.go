@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// stuck says what keeps virtual time from going on, in one line: a goroutine that waits
-// for something outside of the bubble, or that doesn't wait, and how to help it.
+// stuck returns, in one line, what stops virtual time, and the remedy. The cause is a goroutine
+// that waits for an object outside the bubble, or one that never waits.
 func stuck(stacks []string) string {
 	type culprit struct{ state, says, cure string }
 	kinds := []culprit{
@@ -34,8 +34,8 @@ func stuck(stacks []string) string {
 	return "nothing in it says why, so it may need more time than that"
 }
 
-// isOwnCode reports whether a goroutine is in code of this module's own, behind none of a
-// lock's: that goes on.
+// isOwnCode reports whether a goroutine runs this module's own code and is not called by a lock's
+// code. Such a goroutine does not stop virtual time.
 func isOwnCode(frames []frame) bool {
 	for _, f := range frames {
 		if f.creates || f.standard() {

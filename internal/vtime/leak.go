@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// leftBehind is how package synctest says that goroutines were left.
+// leftBehind is the message of package synctest about remaining goroutines.
 const leftBehind = "deadlock: main bubble goroutine has exited but blocked goroutines remain"
 
-// leak says what was left behind, in one line: how many goroutines, and of one where it
-// waits and who started it. Of several it is always the same one, whatever order the
-// runtime has them in.
+// leak describes the remaining goroutines in one line: their number, and for one of them where it
+// waits and which function started it. The choice of that goroutine does not depend on the
+// runtime's order.
 func leak(stacks []string) string {
 	if len(stacks) == 0 {
 		return leftBehind
@@ -30,7 +30,7 @@ func leak(stacks []string) string {
 	return text + slices.Min(waits)
 }
 
-// wait says where a goroutine waits, outside of the standard library, and who started
+// wait describes where a goroutine waits outside the standard library, and which function started
 // it.
 func wait(frames []frame) (text string) {
 	for _, f := range frames {
@@ -45,16 +45,16 @@ func wait(frames []frame) (text string) {
 	return text
 }
 
-// A frame is a function in a stack.
+// frame is a function in a stack.
 type frame struct {
-	function string // without its arguments, and its package's path
-	path     string // with that
+	function string // without its arguments and its package's path
+	path     string // the function with its package's path
 	file     string
-	place    string // the file's name, with its directory's, and the line
-	creates  bool   // it isn't called, but has started the goroutine
+	place    string // the file's name with its directory's name, and the line
+	creates  bool   // the function has started the goroutine and is not a call
 }
 
-// frames reads a stack as the runtime prints it: a header, then two lines a frame.
+// frames parses a stack in the runtime's format: a header, then two lines for each frame.
 func frames(stack string) (list []frame) {
 	lines := strings.Split(stack, "\n")
 	for i := 1; i+1 < len(lines); i += 2 {
@@ -69,7 +69,7 @@ func frames(stack string) (list []frame) {
 		where, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
 		colon := strings.LastIndexByte(where, ':')
 		if colon < 0 {
-			break // not printed to its end
+			break // truncated
 		}
 		f.file = where[:colon]
 		dir, name := path.Split(f.file)
@@ -79,8 +79,8 @@ func frames(stack string) (list []frame) {
 	return list
 }
 
-// standard reports whether a frame is of Go's standard library, where goroutines wait
-// on behalf of others.
+// standard reports whether a frame belongs to Go's standard library, where goroutines wait on
+// behalf of other code.
 func (f frame) standard() bool {
 	known := reflect.ValueOf(strings.Cut).Pointer()
 	file, _ := runtime.FuncForPC(known).FileLine(known)
@@ -88,7 +88,7 @@ func (f frame) standard() bool {
 	if found && root != "" {
 		return strings.HasPrefix(f.file, root)
 	}
-	// Built with -trimpath: files are known by their packages.
+	// With -trimpath, the paths of files begin with their packages.
 	first, _, _ := strings.Cut(f.file, "/")
 	switch first {
 	case "runtime", "sync", "time", "internal", "net", "context", "io", "bufio", "os", "syscall", "testing":

@@ -1,9 +1,8 @@
-// Package bubble makes bubbles of virtual time outside go test.
+// Package vtime makes bubbles of virtual time outside go test.
 //
-// Package testing/synctest asks for a *testing.T. [Main] obtains one in an
-// ordinary program, and [Run] plays a function in a bubble made from it and
-// returns every way in which that can end badly as an error. It imports the
-// standard library only.
+// Package testing/synctest requires a *testing.T. [Main] obtains one in an ordinary program. [Run]
+// runs a function in a bubble made from it and returns every failure of the bubble as an error. The
+// package imports only the standard library.
 package vtime
 
 import (
@@ -21,44 +20,43 @@ import (
 	"time"
 )
 
-// Main calls run with a *testing.T from which [Run] can make bubbles, and ends
-// the process when run returns: status 0, or 1 if it made the T fail. It is
-// for programs that have no go test around them, and is called at most once.
+// Main calls run with a *testing.T from which [Run] can make bubbles, and ends the process when run
+// returns. The exit status is 0, or 1 if the T has failed. Main is for programs outside go test.
+// Call it at most once.
 //
-// Package testing prints its own report on os.Stdout, and strategies under
-// test may print too. So Main lets os.Stdout and os.Stderr be the same file;
-// a program that speaks a protocol on its standard output must keep the file
-// before it calls Main.
+// Package testing prints its own report on os.Stdout, and strategies under test may print, too.
+// Therefore Main sets os.Stdout to os.Stderr; a program that speaks a protocol on its standard
+// output must save the file before it calls Main.
 func Main(run func(t *testing.T)) {
 	os.Stdout = os.Stderr
-	// The program's arguments are not for package testing: with its flags
-	// parsed already, it does not look at them.
+	// Package testing must not parse the program's arguments: it does not if its flags are already
+	// parsed.
 	testing.Init()
-	_ = flag.CommandLine.Parse(nil) // fails on no argument
+	_ = flag.CommandLine.Parse(nil) // cannot fail without arguments
 	match := func(string, string) (bool, error) { return true, nil }
 	testing.Main(match, []testing.InternalTest{{Name: "lockfault", F: func(t *testing.T) {
 		run(t)
 		if !t.Failed() {
-			os.Exit(0) // before package testing prints PASS, as if a strategy had said it
+			os.Exit(0) // before package testing prints PASS, which would look like a strategy's output
 		}
 	}}}, nil, nil)
 }
 
-// An Error is how a bubble ended badly.
+// Error describes the failure of a bubble.
 type Error struct {
-	// Reason says what happened, in one line.
+	// Reason describes the failure in one line.
 	Reason string
-	// Stack shows where: the goroutine that panicked, or those that were
-	// left blocked. It is cut off at a few kilobytes.
+	// Stack holds the stacks of the goroutine that panicked, or of those that were left blocked. It
+	// is cut off at 16 KiB.
 	Stack string
 
-	limit bool // it took too long
+	limit bool // the real time limit has passed
 }
 
-// ErrLimit says that virtual time stood still for as long as it might.
-var ErrLimit = errors.New("bubble: virtual time stood still")
+// ErrLimit reports that virtual time stood still up to the limit of real time.
+var ErrLimit = errors.New("vtime: virtual time stood still")
 
-// Is reports whether that is how it ended.
+// Is reports whether target is ErrLimit and the limit has passed.
 func (e *Error) Is(target error) bool { return e.limit && target == ErrLimit }
 
 // Error returns the reason and the stack.
@@ -69,40 +67,38 @@ func (e *Error) Error() string {
 	return e.Reason + "\n\n" + e.Stack
 }
 
-// stackLimit bounds [Error.Stack], so that a thousand leaked goroutines cost
-// no more than one.
+// stackLimit limits [Error.Stack], in bytes, so that a thousand leaked goroutines cost no more than
+// one.
 const stackLimit = 16 << 10
 
-// Run calls f in a bubble of virtual time made from t, and returns when f and
-// all goroutines that it started have ended. The error is an *[Error] if f
-// panicked, if everything in the bubble waits for ever, or if goroutines were
-// left behind when f returned; these stay blocked until the process ends. A
-// panic in another goroutine than f's ends the process. Virtual time stands
-// still while a goroutine waits for a sync.Mutex, so Run may never return:
-// that takes somebody with a real clock to notice.
+// Run calls f in a bubble of virtual time made from t, and returns when f and all goroutines that
+// it started have ended. The error is an *[Error] if f panicked, if all goroutines in the bubble
+// are blocked forever, or if goroutines remained when f returned; these goroutines stay blocked
+// until the process ends. A panic in another goroutine than f's ends the process. Virtual time
+// stands still while a goroutine waits for a sync.Mutex, so Run may never return; only an observer
+// with a real clock can detect that.
 //
-// Run must not be called from within a bubble. It is safe for concurrent use.
+// Do not call Run in a bubble. Run is safe for concurrent use.
 func Run(t *testing.T, f func()) error { return new(run).run(t, f) }
 
-// RunWithin is [Run], but it doesn't wait for longer than the limit, in real time, if
-// that isn't 0. The *[Error] says then what virtual time waits for, and where. What is
-// in the bubble is left to itself: f may go on, so the caller must not touch what f
-// uses.
+// RunWithin is like [Run], but waits at most for the limit in real time, unless the limit is 0.
+// After f has returned, its goroutines get the limit once more. When the time has passed, the
+// *[Error] matches ErrLimit and names the goroutine that virtual time waits for. The bubble is
+// abandoned: f may continue, so the caller must not use data that f uses.
 func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 	var p run
 	if limit == 0 {
 		return p.run(t, f)
 	}
-	// A bubble that was given up must not end: package testing would come back to a t
-	// that may be done for.
-	var over atomic.Bool // f has ended, or was given up: whatever came first
+	// An abandoned bubble must not end: package testing would use a t that may already be done.
+	var over atomic.Bool // f has ended or was abandoned, whichever was first
 	never := make(chan bool)
 	done := make(chan error, 1)
 	go func() {
 		done <- p.run(t, func() {
 			defer func() {
 				if !over.CompareAndSwap(false, true) {
-					<-never // which, made outside, stops virtual time
+					<-never // the channel was made outside, so this wait stops virtual time
 				}
 			}()
 			f()
@@ -116,7 +112,7 @@ func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 	case <-timer.C:
 	}
 	if !over.CompareAndSwap(false, true) {
-		// What f has started may still be there, and may end.
+		// Goroutines that f has started may still run and end.
 		timer.Reset(limit)
 		select {
 		case err := <-done:
@@ -131,13 +127,13 @@ func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 	return &Error{Reason: fmt.Sprintf("virtual time stood still for %v of real time: %s", limit, stuck(blocked)), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
 }
 
-// A run is one function in one bubble. The zero value is ready for use, once.
-type run struct{ id atomic.Pointer[string] } // how stacks name the bubble
+// run is the state of one function in one bubble. The zero value is ready for a single use.
+type run struct{ id atomic.Pointer[string] } // the bubble's name in stacks
 
 func (p *run) run(t *testing.T, f func()) error {
 	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
-	// A goroutine of its own, because package testing ends the one in which
-	// it finds a failure, a data race for one.
+	// A separate goroutine, because package testing ends the goroutine in which it finds a failure,
+	// such as a data race.
 	withoutExit(func() {
 		defer func() {
 			if v := recover(); v != nil {
@@ -163,7 +159,7 @@ func (p *run) run(t *testing.T, f func()) error {
 	return err
 }
 
-// call calls f and returns how it failed to return.
+// call calls f and returns an error if f does not return normally.
 func call(f func()) error {
 	err := error(&Error{Reason: "runtime.Goexit ended the bubble's first goroutine"})
 	withoutExit(func() {
@@ -178,7 +174,7 @@ func call(f func()) error {
 	return err
 }
 
-// withoutExit calls f, and returns also when f ends its goroutine.
+// withoutExit calls f in a goroutine, and returns even if f ends that goroutine.
 func withoutExit(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -188,8 +184,8 @@ func withoutExit(f func()) {
 	<-done
 }
 
-// Current returns how stacks name the bubble of the calling goroutine, such
-// as "synctest bubble 7"; empty if it is in none.
+// Current returns the name in stacks of the calling goroutine's bubble, such as "synctest bubble
+// 7", or an empty string outside a bubble.
 func Current() string {
 	var header [128]byte
 	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("]"))
@@ -201,10 +197,10 @@ func Current() string {
 	return ""
 }
 
-// stacks returns the stacks of the goroutines in the named bubble, without
-// those that only wait for the others on behalf of package testing.
+// stacks returns the stacks of the goroutines in the named bubble, without package testing's
+// goroutines that only wait for the others.
 func stacks(bubble string) []string {
-	// Others may have been left before, a thousand perhaps.
+	// Earlier bubbles may have left many goroutines, a thousand perhaps.
 	all := make([]byte, 1<<20)
 	n := runtime.Stack(all, true)
 	for n == len(all) && n < 64<<20 {
@@ -226,7 +222,7 @@ func stacks(bubble string) []string {
 	return kept
 }
 
-// clip cuts a stack off at its limit.
+// clip cuts a stack off at stackLimit.
 func clip(stack []byte) string {
 	if len(stack) <= stackLimit {
 		return string(bytes.TrimSpace(stack))

@@ -14,43 +14,43 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A backend is one of the worlds, at a place.
+// backend implements one kind of world at a place.
 type backend interface {
-	// check is [Place.Check].
+	// check implements [Place.Check].
 	check(context.Context) error
-	// takes reports whether a cell can be played there, and why if not.
+	// takes reports whether a cell can run there, and the reason if not.
 	takes(harness.Cell) (ok bool, why string)
-	// host returns who has the servers there.
+	// host returns the host of the servers.
 	host(context.Context, Programs) (Host, error)
 }
 
-// What some kinds can do besides.
+// Optional methods of a backend.
 type (
 	sweeper interface{ sweep() }                      // [Place.Sweep]
 	leaver  interface{ leave(context.Context) error } // [Place.Leave]
 )
 
-// A Host is who has the servers of a world.
+// Host manages the servers of a world.
 type Host interface {
 	real.Host
-	// CopyLogs copies what the servers logged into a directory.
+	// CopyLogs copies the servers' logs into a directory.
 	CopyLogs(dir string) error
 }
 
-// Programs are what a place starts processes of.
+// Programs holds the commands of the processes that a place starts.
 type Programs struct {
-	// Client returns the command of a client's process: a program that
-	// calls client.Serve on its standard streams.
+	// Client returns the command of a client's process: a program that calls client.Serve on its
+	// standard streams.
 	Client func() *exec.Cmd
-	// Watchman returns the command of a process that removes containers for
-	// Docker if this one is killed: a program that calls [Watch] on its
-	// standard input. Nil means that they stay.
+	// Watchman returns the command of a process that removes Docker's containers if this process is
+	// killed: a program that calls [Watch] on its standard input. If Watchman is nil, the
+	// containers remain.
 	Watchman func() *exec.Cmd
-	// Services are what there is besides Redis.
+	// Services are the services other than Redis.
 	Services []Service
 }
 
-// kind returns which world it is.
+// kind returns the backend of the place's world.
 func (p Place) kind() (backend, error) {
 	switch p.World {
 	case Process:
@@ -63,7 +63,7 @@ func (p Place) kind() (backend, error) {
 	return nil, fmt.Errorf("worlds: there are no servers in a world %q", p.World)
 }
 
-// processes is the world [Process].
+// processes implements the world [Process].
 type processes struct{ Place }
 
 func (p processes) takes(cell harness.Cell) (ok bool, why string) { return p.sentinelsTake(cell) }
@@ -84,14 +84,14 @@ func (p processes) options() process.Options {
 
 func (p processes) sweep() { process.Sweep(p.Temp) }
 
-// containers is the world [Docker].
+// containers implements the world [Docker].
 type containers struct{ Place }
 
-// DefaultImage is the image of the world Docker unless a place says otherwise.
+// DefaultImage is the default image of the world Docker.
 const DefaultImage = docker.DefaultImage
 
-// Watch is the life of a watchman, see [Programs]: it reads from in until that
-// ends, and then removes the containers of the process that wrote to it.
+// Watch runs a watchman, see [Programs]: it reads in to its end, and then removes the containers of
+// the process that wrote to it.
 func Watch(in io.Reader) error { return docker.Watch(in) }
 
 func (p containers) takes(cell harness.Cell) (ok bool, why string) { return p.sentinelsTake(cell) }
@@ -102,8 +102,7 @@ func (p containers) host(ctx context.Context, programs Programs) (Host, error) {
 	return docker.New(ctx, docker.Options{Image: p.Image, Dir: p.Temp, Watchman: programs.Watchman})
 }
 
-// sentinelsTake says why sentinels have nothing to do in a cell, where they are
-// there and have nothing to do.
+// sentinelsTake reports whether a cell can run with the place's sentinels, and the reason if not.
 func (p Place) sentinelsTake(cell harness.Cell) (ok bool, why string) {
 	switch {
 	case !p.Sentinel:
@@ -118,10 +117,10 @@ func (p Place) sentinelsTake(cell harness.Cell) (ok bool, why string) {
 	return true, ""
 }
 
-// has reports whether a script has a fault of that type.
+// has reports whether a script has a fault of the given type.
 func has[F faults.Fault](script *scenarios.Script) bool { return len(injected[F](script)) > 0 }
 
-// injected returns the faults of that type in a script.
+// injected returns the faults of the given type in a script.
 func injected[F faults.Fault](script *scenarios.Script) (list []F) {
 	for _, step := range script.Steps {
 		if inject, ok := step.Do.(scenarios.Inject); ok {

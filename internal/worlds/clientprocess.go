@@ -14,33 +14,32 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// processClient is a client in a process of its own, for worlds that have such. It
-// speaks the protocol of docs/client-protocol.md.
+// processClient is a client in a separate process. It speaks the protocol of
+// docs/client-protocol.md.
 type processClient struct {
 	name    string
 	world   *real.World
 	process *real.Process
-	beats   atomic.Bool // it said that it answers beats
+	beats   atomic.Bool // the client reported that it replies to beats
 
 	in sync.Mutex // guards the process's standard input
 
 	harness.Mailbox
 
-	cancels   int      // how often its caller gave up
-	cancelled chan int // the number of which it has answered
+	cancels   int      // number of cancels sent
+	cancelled chan int // the number of the last confirmed cancel
 
-	beat     chan struct{} // it answered a beat
-	finished chan struct{} // closed when it has said all that it ever will
+	beat     chan struct{} // the client replied to a beat
+	finished chan struct{} // closed when the process's output has ended
 
 	mu   sync.Mutex
-	dead bool // its end is the script's doing
-	left bool // or the stage's, or it had no lock to go on with
+	dead bool // the script ended the process
+	left bool // the runner ended the process, or the client has no lock
 }
 
 var _ harness.StackDumper = (*processClient)(nil)
 
-// newRemote brings a client's process to life, which makes its lock while the world
-// goes on.
+// newRemote starts a client's process, which makes its lock while the world continues.
 func newRemote(setup client.Setup, world *real.World) (*processClient, error) {
 	process, err := world.Spawn(setup.Client)
 	if err != nil {
@@ -62,7 +61,7 @@ func newRemote(setup client.Setup, world *real.World) (*processClient, error) {
 	return b, nil
 }
 
-// listen puts what the process reports into the box, until it ends.
+// listen puts the process's reports into the mailbox until the process has ended.
 func (b *processClient) listen() {
 	lines := bufio.NewScanner(b.process.Out)
 	lines.Buffer(nil, 1<<20)
@@ -80,7 +79,7 @@ func (b *processClient) listen() {
 			}
 		case err == nil && l.Cancelled != nil:
 			select {
-			case <-b.cancelled: // nobody waits for an older one
+			case <-b.cancelled: // no goroutine waits for an older number
 			default:
 			}
 			b.cancelled <- l.Cancelled.ID
@@ -107,7 +106,7 @@ func (b *processClient) listen() {
 	b.world.Notify()
 }
 
-// heard puts a report into the box.
+// heard puts a report into the mailbox.
 func (b *processClient) heard(r client.Numbered, at time.Duration) {
 	if r.Sent != 0 {
 		b.late(client.Gap{From: r.Sent, To: at})
@@ -116,30 +115,28 @@ func (b *processClient) heard(r client.Numbered, at time.Duration) {
 		b.late(gap)
 	}
 	b.put(harness.PendingReport{Report: r.Report, Answer: func(a client.Answer) {
-		// One that has ended needs no answer.
+		// A process that has ended needs no answer.
 		_ = b.say(client.Order{Answer: &client.Heard{ID: r.ID, Answer: a}})
 	}})
 }
 
 func (b *processClient) late(gap client.Gap) { b.world.ClientLate(b.name, gap.From, gap.To) }
 
-// A body is a life of a client, as worlds have it.
+// body is one life of a client in these worlds.
 type body interface {
 	harness.ClientProcess
-	// called returns the client's name, and printed the end of what its process wrote
-	// on standard error.
+	// called returns the client's name. stderrTail returns the end of the process's standard error.
 	called() string
 	stderrTail() string
-	// lastWords waits until it is known how late the process was.
+	// lastWords waits until the delay of the process is known.
 	lastWords(stopped bool)
-	// unfit returns an error if faults did not reach all of its processes.
+	// unfit returns an error if faults did not reach all processes of the client.
 	unfit() error
 }
 
-// lastWords waits until all has been heard that the process has to say of how
-// late it was: until it has answered a beat or, if it has ended, until nothing
-// more can come. One that is stopped told of it before. What takes longer than
-// that is late itself.
+// lastWords waits until the process has reported all of its delays. The wait ends when the process
+// has replied to a beat, or when its output has ended if the process has ended. A stopped process
+// has reported its delays before. A wait of more than a second counts as a delay itself.
 func (b *processClient) lastWords(stopped bool) {
 	b.process.MeasureLateness()
 	alarm := time.NewTimer(time.Second)
@@ -169,7 +166,7 @@ func (b *processClient) unfit() error       { return b.process.Stray() }
 
 func (b *processClient) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
 
-// unasked puts a report into the box that nobody waits to be answered.
+// unasked puts a report without an answer into the mailbox.
 func (b *processClient) unasked(r client.Report) {
 	b.put(harness.PendingReport{Report: r, Answer: func(client.Answer) {}})
 }
@@ -191,7 +188,7 @@ func (b *processClient) say(o client.Order) error {
 }
 
 func (b *processClient) Give(t client.Task) {
-	// A process that has ended shows in listen.
+	// listen detects a process that has ended.
 	_ = b.say(client.Order{Task: &t})
 }
 
@@ -199,8 +196,8 @@ func (b *processClient) Skew(by time.Duration) {
 	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
 }
 
-// CancelOperation implements [harness.ClientProcess]. A process that doesn't get to it for longer than
-// that is late.
+// CancelOperation implements [harness.ClientProcess]. The wait for the confirmation counts as a
+// delay of the process and ends after a second.
 func (b *processClient) CancelOperation() {
 	b.cancels++
 	begun := proc.SinceBoot()
@@ -227,7 +224,7 @@ func (b *processClient) Kill() {
 	b.dead = true
 }
 
-// leaves says that it is no wonder if the process ends.
+// leaves marks the end of the process as expected.
 func (b *processClient) leaves() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,9 +15,8 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// clocks are those of the programs of one world: a program asks the system for the
-// time, so the library that moves servers' clocks moves its, too. A nil one has
-// none.
+// clocks holds the clocks of one world's programs. A program reads the system's time, so the
+// library that moves the servers' clocks is loaded into programs, too. A nil value has no clocks.
 type clocks struct {
 	dir     *tempdir.Dir
 	library string
@@ -27,7 +26,7 @@ type clocks struct {
 // clientClock is the clock of one process.
 type clientClock struct{ file *clock.File }
 
-// clocksPrefix is how the names of the directories begin in which clocks are.
+// clocksPrefix is the prefix of the names of the clocks' directories.
 const clocksPrefix = "lockfault-clocks-"
 
 // newClocks returns clocks for programs whose clocks a script moves. The error wraps
@@ -44,8 +43,8 @@ func newClocks(ctx context.Context, temp string) (*clocks, error) {
 	return c, nil
 }
 
-// give gives a process that isn't started yet a clock of its own. Without one it is started
-// as it is, which [clocks.of] tells.
+// give assigns a clock to a process before its start. If the clock cannot be made, the process
+// starts without a clock, and [clocks.of] returns a clock that cannot be set.
 func (c *clocks) give(cmd *exec.Cmd) {
 	if c == nil {
 		return
@@ -73,7 +72,7 @@ func (c *clocks) of(p *real.Process) *clientClock {
 	return &clientClock{}
 }
 
-// set sets the clock that far from true time.
+// set sets the clock's offset from true time.
 func (c *clientClock) set(offset time.Duration) error {
 	if c.file == nil {
 		return fmt.Errorf("%w: the file for it can't be made", real.ErrNoClock)
@@ -81,7 +80,7 @@ func (c *clientClock) set(offset time.Duration) error {
 	return c.file.Set(offset.Round(time.Microsecond), 1)
 }
 
-// loaded returns an error if the program, which has answered, doesn't ask the clock.
+// loaded returns an error if the program, which must have answered, does not use the clock.
 func (c *clientClock) loaded(words []string) error {
 	if c == nil || c.file != nil && c.file.Loaded() {
 		return nil
@@ -89,7 +88,7 @@ func (c *clientClock) loaded(words []string) error {
 	return fmt.Errorf("%w: %s doesn't load the library that moves it: only a program that is linked dynamically does", real.ErrNoClock, strings.Join(words, " "))
 }
 
-// close removes them. The processes must have ended.
+// close removes the clocks. The processes must have ended.
 func (c *clocks) close() error {
 	if c == nil {
 		return nil

@@ -20,25 +20,24 @@ import (
 	"github.com/lockfault/lockfault/internal/harness/client"
 )
 
-// An Env is a place with what it takes to play there: a [harness.Place] of real
-// servers, which it keeps from one cell to the next. It plays one cell at a time.
-// Make one with [NewVenue].
+// Env is a place with its running servers: a [harness.Place] that keeps its servers from one cell
+// to the next. An Env runs one cell at a time. Make it with [NewVenue].
 type Env struct {
 	place    Place
 	kind     backend
 	programs Programs
 
 	mu      sync.Mutex
-	lender  *reuse.Pool // of servers that are kept, if there are any
-	host    io.Closer   // who has the servers now
-	service io.Closer   // who has, or had, those of the last cell on another service
+	lender  *reuse.Pool // of reusable servers, if any
+	host    io.Closer   // the current host of the servers
+	service io.Closer   // the host of the last cell on another service
 	closed  bool
 }
 
 var _ harness.Place = (*Env)(nil)
 
-// NewVenue returns the venue of a place whose time is real. It starts nothing yet.
-// Whoever has it closes it.
+// NewVenue returns the Env of a place whose time is real. NewVenue starts no servers. The caller
+// must close the Env.
 func NewVenue(place Place, programs Programs) (*Env, error) {
 	kind, err := place.kind()
 	if err != nil {
@@ -47,7 +46,7 @@ func NewVenue(place Place, programs Programs) (*Env, error) {
 	return &Env{place: place, kind: kind, programs: programs}, nil
 }
 
-// Is reports whether it is the venue of that place.
+// Is reports whether the Env belongs to the given place.
 func (v *Env) Is(place Place) bool { return reflect.DeepEqual(v.place, place) }
 
 // Name implements [harness.Place].
@@ -112,7 +111,7 @@ func (v *Env) open(cell harness.Cell, record func(checker.Event)) (*world, error
 	return w, nil
 }
 
-// servers returns who has the servers for the next cell.
+// servers returns the host of the servers for the next cell.
 func (v *Env) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 	service, err := v.programs.ServiceOf(cell.Strategy)
 	if err != nil {
@@ -125,8 +124,7 @@ func (v *Env) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 		if servers, err := v.lender.Lend(); err == nil {
 			return servers, nil
 		}
-		// A server could not be started: others have a better chance when it is
-		// gone.
+		// A server could not be started: closing the reused servers frees resources for new ones.
 		if err := v.lender.Close(); err != nil {
 			return nil, err
 		}
@@ -136,7 +134,7 @@ func (v *Env) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Sentinels can't be made to forget what they saw.
+	// The state of sentinels cannot be reset.
 	kept, lendable := h.(reuse.Host)
 	lendable = lendable && !v.place.Sentinel
 	v.mu.Lock()
@@ -153,7 +151,7 @@ func (v *Env) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 	return v.lender.Lend()
 }
 
-// ofService returns who has the servers of a service for a cell, which are not kept.
+// ofService returns the host of a service's servers for one cell; these servers are not reused.
 func (v *Env) ofService(ctx context.Context, service Service, cell harness.Cell) (Host, error) {
 	h, err := service.Host(ctx, max(1, cell.Strategy.Nodes), cell.Script.Replicas, v.place.Temp)
 	if err != nil {
@@ -168,8 +166,8 @@ func (v *Env) ofService(ctx context.Context, service Service, cell harness.Cell)
 	return h, nil
 }
 
-// Close ends the servers, in the midst of a cell too, and removes what they keep.
-// It may be called by any goroutine, and more than once.
+// Close ends the servers, even during a cell, and removes their data. Any goroutine may call Close,
+// more than once.
 func (v *Env) Close() error {
 	v.mu.Lock()
 	v.closed = true
@@ -194,7 +192,7 @@ type world struct {
 	log     logBuffer // of its proxies
 	begun   bool
 	lives   []body
-	clocks  *clocks // of programs that are clients; nil if the script moves none
+	clocks  *clocks // of clients that are programs; nil if the script moves no client's clock
 }
 
 // Key implements [harness.World].
@@ -224,7 +222,7 @@ func (w *world) Embody(setup client.Setup) (harness.ClientProcess, error) {
 	return b, w.Prepare(setup.Client, lives)
 }
 
-// live brings a client's process to life.
+// live starts a client's process.
 func (w *world) live(setup client.Setup) (body, error) {
 	if program := w.cell.Strategy.Program; program != nil && !program.Full {
 		return newProgram(setup, w)
@@ -249,7 +247,7 @@ func (w *world) Begin() {
 	w.World.Begin()
 }
 
-// keepLogs keeps what servers and proxies logged, if somebody wants that.
+// keepLogs copies the logs of servers and proxies to the place's Logs directory, if it is set.
 func (w *world) keepLogs() error {
 	if w.env.place.Logs == "" {
 		return nil
@@ -258,7 +256,7 @@ func (w *world) keepLogs() error {
 	return errors.Join(w.servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), w.log.bytes(), 0o644))
 }
 
-// logBuffer keeps what is written to it. The zero value is empty. Safe for
+// logBuffer stores all data that is written to it. The zero value is empty. A logBuffer is safe for
 // concurrent use.
 type logBuffer struct {
 	mu  sync.Mutex

@@ -10,13 +10,13 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// externalPlace is the world [External].
+// externalPlace implements the world [External].
 type externalPlace struct{ Place }
 
-// ErrAddress is in errors about addresses in [Place].Redis that can't be read.
+// ErrAddress is wrapped by errors about invalid addresses in [Place].Redis.
 var ErrAddress = external.ErrAddress
 
-// NewRun returns a name for [Place].Run that no other run has.
+// NewRun returns a unique name for [Place].Run.
 func NewRun() string { return external.NewRun() }
 
 func (p externalPlace) check(ctx context.Context) error { return external.Check(ctx, p.Redis) }
@@ -32,8 +32,8 @@ func (p externalPlace) leave(ctx context.Context) error {
 	return external.Remove(ctx, p.Redis, p.Run)
 }
 
-// takes says why a cell can't be played with a Redis that isn't ours, if it
-// can't: that is known before anything is touched.
+// takes reports whether a cell can run on the user's own Redis, and the reason if not. takes has no
+// side effects.
 func (p externalPlace) takes(cell harness.Cell) (ok bool, why string) {
 	switch needs, has := max(1, cell.Strategy.Nodes), len(p.Redis); {
 	case p.Sentinel:

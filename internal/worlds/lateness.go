@@ -12,34 +12,34 @@ import (
 	"github.com/lockfault/lockfault/internal/stdio"
 )
 
-// part is which part of a lease the machine may be late. Scripts leave twice
-// as much room.
+// part is the divisor for the machine's permitted delay: a twentieth of a lease. Scripts tolerate
+// twice as much.
 const part = 20
 
-// MinLease returns the shortest lease for which the machine may be that late.
+// MinLease returns the shortest lease for which the given delay of the machine is permitted.
 func MinLease(late time.Duration) (lease time.Duration) { return part * late }
 
-// RetryLease returns the lease for a cell to be played again with for which the machine
-// was that late: at least twice as long, and so long that it would bear what was late
-// now. Twice the lease is half the load. It is a multiple of base, which the first
-// lease was: some locks count in whole seconds.
+// RetryLease returns the lease for rerunning a cell that was late by the given delay. The new lease
+// is at least twice the old lease, and long enough to permit that delay. Twice the lease means half
+// the load. The result is a multiple of base, the first lease, because some locks count in whole
+// seconds.
 func RetryLease(base, lease, late time.Duration) time.Duration {
 	longer := max(2*lease, MinLease(late))
 	return (longer + base - 1) / base * base
 }
 
-// late is how late a cell was that bears no more than so much.
+// late is the delay of a cell with its limit.
 type late struct {
 	real.Lateness
 	bears time.Duration
 }
 
-// strain is which part of what it bears it was late.
+// strain returns the delay as a fraction of the limit.
 func (l late) strain() float64 { return float64(l.By) / float64(l.bears) }
 
-// late returns how late the cell was, where it came nearest to what it bears: that part
-// of a lease, and half of anything that the script tells in absolute time, before
-// which another thing has to happen.
+// late returns the delay of the cell that is closest to its limit. The limit is a twentieth of a
+// lease, and at most half of any absolute time in the script before which another event must
+// happen.
 func (w *world) late() late {
 	lease, counts := w.Late()
 	worst := late{lease, w.cell.TTL / part}
@@ -51,8 +51,8 @@ func (w *world) late() late {
 	return worst
 }
 
-// Settle implements [harness.World]. If the machine was too slow to say that what
-// happened was the lock's doing, there is no verdict.
+// Settle implements [harness.World]. If the machine was too slow to attribute the result to the
+// lock, there is no verdict.
 func (w *world) Settle(failure error) error {
 	if broken := w.Err(); broken != nil && !errors.Is(failure, broken) {
 		failure = errors.Join(failure, broken)
@@ -64,7 +64,7 @@ func (w *world) Settle(failure error) error {
 	for _, b := range w.lives {
 		b.lastWords(w.Client(b.called()).Paused)
 		if err := b.unfit(); err != nil {
-			failure, unfit = err, true // whatever else happened, it has happened to another
+			failure, unfit = err, true // the result belongs to other processes, so other failures do not count
 		}
 	}
 	failure = w.withPrinted(failure)
@@ -78,7 +78,7 @@ func (w *world) Settle(failure error) error {
 	switch {
 	case failure != nil && !unfit && !w.begun && !w.refused(failure):
 		none := &harness.UndecidedError{Status: unbegun(failure), Late: max(late.By, 1), Err: failure}
-		if late.By > late.bears { // a client that tells of its failure says no more than its text
+		if late.By > late.bears { // the text of a client's failure does not show whether the delay caused it
 			none.Status = harness.Unknown
 		}
 		return none
@@ -93,11 +93,11 @@ func (w *world) Settle(failure error) error {
 // Strain implements [harness.LoadReporter].
 func (w *world) Strain() float64 { return w.late().strain() }
 
-// Close implements [faults.World]. A process that the system doesn't end is a sign
-// of a machine that is late with everything.
+// Close implements [faults.World]. A process that the system does not end shows that the machine is
+// late.
 func (w *world) Close() error { return closed(errors.Join(w.World.Close(), w.clocks.close())) }
 
-// closed says what it means how a world closed.
+// closed converts the error of closing a world.
 func closed(err error) error {
 	var lingers *proc.StillRunningError
 	if errors.As(err, &lingers) {
@@ -106,8 +106,8 @@ func closed(err error) error {
 	return err
 }
 
-// withPrinted adds to a failure the last lines that clients printed. What the failure
-// says already it doesn't repeat.
+// withPrinted adds the clients' last output lines to a failure, unless the failure already contains
+// them.
 func (w *world) withPrinted(failure error) error {
 	for _, b := range w.lives {
 		if text := b.stderrTail(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
@@ -117,16 +117,16 @@ func (w *world) withPrinted(failure error) error {
 	return failure
 }
 
-// refused reports whether a strategy made no lock of its own accord: before it had
-// asked any server, so that it would do the same on another day.
+// refused reports whether a strategy failed to make its lock before it had sent a request to a
+// server. Such a failure would occur again in a rerun.
 func (w *world) refused(failure error) bool {
 	var unmade *harness.ConstructError
 	return errors.As(failure, &unmade) && w.Client(unmade.Client).RoundTrips == 0
 }
 
-// unopened says what it means that a world can't be opened: nothing has been done
-// to the lock yet, and the machine may have been too slow to start everything. It
-// is worth another try, unless the servers themselves are to blame.
+// unopened converts the error of a world that cannot be opened. The lock was not tested yet, and
+// the machine may have been too slow to start everything, so a rerun is useful unless the servers
+// caused the error.
 func unopened(err error) error {
 	if none := ofServers(err); none != nil {
 		return none
@@ -134,8 +134,8 @@ func unopened(err error) error {
 	return &harness.UndecidedError{Status: unbegun(err), Late: 1, Err: err}
 }
 
-// unbegun returns the status of a cell that never began, if that stays so: nothing
-// is known if something took too long, and else something is wrong.
+// unbegun returns the status of a cell that never began: Unknown after a timeout, and Error
+// otherwise.
 func unbegun(err error) harness.Status {
 	if waited(err) {
 		return harness.Unknown
@@ -143,14 +143,13 @@ func unbegun(err error) harness.Status {
 	return harness.Error
 }
 
-// waited reports whether something took longer than anybody waits for it.
+// waited reports whether the error is a timeout.
 func waited(err error) bool {
 	var waited interface{ Timeout() bool }
 	return errors.As(err, &waited) && waited.Timeout()
 }
 
-// ofServers returns how a cell came out that failed because of its servers; nil
-// if it didn't.
+// ofServers returns the result of a cell that failed because of its servers, or nil.
 func ofServers(err error) *harness.UndecidedError {
 	switch {
 	case errors.Is(err, real.ErrNoClock):

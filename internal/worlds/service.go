@@ -14,28 +14,28 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Service is a kind of servers other than Redis, with the locks that run on them. It is played in
+// Service is a kind of server other than Redis, with the locks that run on it. A Service runs in
 // the world [Process].
 type Service interface {
 	real.Service
-	// Summary says in a line what it is.
+	// Summary describes the service in one line.
 	Summary() string
-	// Strategies returns its locks.
+	// Strategies returns the locks of the service.
 	Strategies() []strategies.Strategy
-	// Check finds out whether its servers can be started here. It blocks until that is known. The error
-	// says in one line what is missing and what to do.
+	// Check reports whether the service's servers can be started here, and blocks until that is
+	// known. The error names, in one line, the missing part and the remedy.
 	Check(context.Context) error
-	// Host returns who starts servers for one cell, on so many nodes, each with so many replicas. Temporary directories are made
-	// in dir; empty means the system's place.
+	// Host returns a host that starts servers for one cell, with the given numbers of nodes and of
+	// replicas per node. Temporary directories are made in dir; empty means the system's default.
 	Host(ctx context.Context, nodes, replicas int, dir string) (Host, error)
-	// Sweep removes what hosts of dead processes left in dir.
+	// Sweep removes the files that hosts of dead processes left in dir.
 	Sweep(dir string)
-	// Lease is the lease unless a cell says otherwise.
+	// Lease returns the default lease.
 	Lease() time.Duration
 }
 
-// ServiceOf returns the service that a strategy runs on, nil for Redis. The error says that there is
-// none such here.
+// ServiceOf returns the service of a strategy, or nil for Redis. ServiceOf returns an error if this
+// program does not have the service.
 func (p Programs) ServiceOf(s strategies.Strategy) (Service, error) {
 	if s.RunsOn() == strategies.Redis {
 		return nil, nil
@@ -48,7 +48,7 @@ func (p Programs) ServiceOf(s strategies.Strategy) (Service, error) {
 	return nil, fmt.Errorf("%s runs on %s, which this program doesn't know", s.Name, s.RunsOn())
 }
 
-// serviceTakes reports whether a cell can be played on servers of its service, and why if not.
+// serviceTakes reports whether a cell can run on servers of its service, and the reason if not.
 func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why string) {
 	name := service.Name()
 	switch {
@@ -84,8 +84,9 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 	return true, ""
 }
 
-// orderTakes reports whether an order is about messages that there may be on links to a service's servers, and what it is about and why
-// there can be none if not. One that says that there need be none may meet none.
+// orderTakes reports whether the messages of a gate command can occur on links to a service's
+// servers. The reason names the messages and is valid only if they cannot. A command with OrNone
+// needs no such messages.
 func orderTakes(service Service, s strategies.Strategy, m faults.Match) (ok bool, why string) {
 	name := service.Name()
 	switch about := m.Way == faults.Messages || m.Effect != "" || len(m.Commands) > 0; {

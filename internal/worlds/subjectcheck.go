@@ -19,38 +19,36 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Finding is what came of one step of a [Rehearse].
+// Finding is the result of one step of [Env.Rehearse].
 type Finding struct {
-	// Step is what was tried, and Says what came of it; where something is wrong,
-	// also what to do.
+	// Step identifies the step. Text is the result and, for a problem, the remedy.
 	Step, Text string
 	Grade      Grade
 }
 
-// A Grade says how much a [Finding] matters.
+// Grade is the severity of a [Finding].
 type Grade string
 
-// The grades.
+// Values of a Grade.
 const (
-	Good  Grade = "ok"    // as it should be
-	Note  Grade = "note"  // a lock may do that, and its author should know
-	Wrong Grade = "wrong" // what is played with such a program says nothing about its lock
+	Good  Grade = "ok"    // as required
+	Note  Grade = "note"  // permitted, but the author of the lock should know
+	Wrong Grade = "wrong" // results with such a program are not evidence about its lock
 )
 
-// rehearsed is a script that has the clients of a rehearsal, and no other use.
+// rehearsed is a script that only declares the clients of a check.
 const rehearsed = "clients A B\nA acquire\nA release\nexpect none\n"
 
-// Lengths of a rehearsal: the lease, how long somebody waits for a lock that is
-// taken, and how long an answer may take beyond that.
+// Durations of a check: the lease, and the time limit of an acquire of a taken lock.
 const (
 	rehearsalTTL  = 5 * time.Second
 	rehearsalWait = 300 * time.Millisecond
 )
 
-// Rehearse plays the simple form of the protocol with a strategy's program, through the
-// links and against the servers that a cell would have, and tells what it finds, a step at a
-// time. An answer may take that long. It returns whether nothing is wrong, or why nothing
-// could be tried.
+// Rehearse checks a strategy's program with the simple form of the protocol, through the same links
+// and servers as in a cell. Rehearse passes each finding to tell. The time limit of an answer is
+// patience. The result reports whether no finding is Wrong; the error is the reason why the check
+// could not run.
 func (v *Env) Rehearse(ctx context.Context, strategy strategies.Strategy, patience time.Duration, tell func(Finding)) (good bool, err error) {
 	script, err := scenarios.Parse("rehearsal", []byte(rehearsed))
 	if err != nil {
@@ -69,7 +67,7 @@ func (v *Env) Rehearse(ctx context.Context, strategy strategies.Strategy, patien
 	return r.good, errors.Join(r.world.Err(), r.world.Close())
 }
 
-// programCheck is one under way.
+// programCheck is the state of a check.
 type programCheck struct {
 	ctx      context.Context
 	strategy strategies.Strategy
@@ -80,16 +78,16 @@ type programCheck struct {
 	good     bool
 }
 
-// actor is one of the program's processes.
+// actor is one process of the program.
 type actor struct {
 	name    string
 	process *real.Process
 	talk    *lockproc.Talk
-	fenced  bool  // it said so
+	fenced  bool  // the program reported fencing tokens
 	token   int64 // of its last acquire
 }
 
-// errStop says that it makes no sense to go on; what is wrong was told.
+// errStop ends the check; the problem was already reported.
 var errStop = errors.New("stop")
 
 func (r *programCheck) say(g Grade, step, format string, args ...any) {
@@ -97,7 +95,7 @@ func (r *programCheck) say(g Grade, step, format string, args ...any) {
 	r.emit(Finding{Step: step, Text: fmt.Sprintf(format, args...), Grade: g})
 }
 
-// play goes from step to step, as far as that makes sense.
+// play runs the steps of the check until a step fails.
 func (r *programCheck) play() {
 	var cast []*actor
 	for _, name := range []string{"A", "B"} {
@@ -123,7 +121,7 @@ func (r *programCheck) play() {
 	}
 }
 
-// start starts a process and tells it who it is.
+// start starts a process and sends init.
 func (r *programCheck) start(name string) (*actor, error) {
 	process, err := r.world.Spawn(name)
 	if err != nil {
@@ -149,8 +147,7 @@ func (r *programCheck) start(name string) (*actor, error) {
 	return a, nil
 }
 
-// ask asks one of the processes, while the world goes on, and tells what is wrong if it
-// doesn't answer.
+// ask sends a request to a process while the world continues, and reports a missing answer.
 func (r *programCheck) ask(a *actor, request lockproc.Request) (answer lockproc.Answer, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
@@ -172,7 +169,7 @@ func (r *programCheck) ask(a *actor, request lockproc.Request) (answer lockproc.
 	r.world.Run(limit, func() bool {
 		return isClosed(answered) || isClosed(a.talk.Broken()) || isClosed(a.process.Ended()) || ctx.Err() != nil
 	})
-	// What it says twice it says at once.
+	// A duplicate answer would follow at once.
 	r.world.Run(20*time.Millisecond, func() bool { return isClosed(a.talk.Broken()) })
 	done := isClosed(answered)
 	cancel()
@@ -205,7 +202,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ended says how a process ended.
+// ended describes how a process ended.
 func ended(p *real.Process) string {
 	if err := p.Status(); err != nil {
 		return err.Error()
@@ -221,7 +218,7 @@ func answerReason(a lockproc.Answer) string {
 	return a.Error
 }
 
-// expects asks for something, and tells what is wrong if the answer is another than that.
+// expects sends a request and reports an answer that differs from want.
 func (r *programCheck) expects(a *actor, do lockproc.Do, key string, within time.Duration, want, otherwise string) error {
 	answer, err := r.ask(a, lockproc.Request{Do: do, Key: key, Within: within.Milliseconds()})
 	if err != nil {
@@ -237,7 +234,7 @@ func (r *programCheck) expects(a *actor, do lockproc.Do, key string, within time
 	return nil
 }
 
-// warmUp is what a client does before a script begins.
+// warmUp runs the warm-up of clients, which precedes a script.
 func (r *programCheck) warmUp(a, b *actor) error {
 	for _, of := range []*actor{a, b} {
 		for _, step := range []struct {
@@ -272,7 +269,7 @@ func (r *programCheck) last() map[string]checker.Event {
 	return found
 }
 
-// takes sees that an acquire sets the key.
+// takes checks that an acquire sets the key.
 func (r *programCheck) takes(a, _ *actor) error {
 	if err := r.expects(a, lockproc.Acquire, r.world.key, rehearsalTTL, lockproc.OK, "nobody has the lock"); err != nil {
 		return err
@@ -309,7 +306,7 @@ func (r *programCheck) takes(a, _ *actor) error {
 	return nil
 }
 
-// refuses sees that another client doesn't get a lock that is taken.
+// refuses checks that another client cannot acquire a taken lock.
 func (r *programCheck) refuses(_, b *actor) error {
 	const why = "A has the lock"
 	if err := r.expects(b, lockproc.Try, r.world.key, rehearsalWait, lockproc.Failed, why); err != nil {
@@ -327,7 +324,7 @@ func (r *programCheck) refuses(_, b *actor) error {
 	return nil
 }
 
-// extends sees whether the lease can be prolonged.
+// extends checks whether the lease can be extended.
 func (r *programCheck) extends(a, _ *actor) error {
 	answer, err := r.ask(a, lockproc.Request{Do: lockproc.Extend, Key: r.world.key, Within: rehearsalTTL.Milliseconds()})
 	if err != nil {
@@ -349,7 +346,7 @@ func (r *programCheck) extends(a, _ *actor) error {
 	return nil
 }
 
-// releases sees that a release frees the key.
+// releases checks that a release deletes the key.
 func (r *programCheck) releases(a, _ *actor) error {
 	if err := r.expects(a, lockproc.Release, r.world.key, rehearsalTTL, lockproc.OK, "A holds the lock"); err != nil {
 		return err
@@ -364,8 +361,8 @@ func (r *programCheck) releases(a, _ *actor) error {
 	return nil
 }
 
-// handsOn sees that the other client gets a lock that was released, and who may
-// release it.
+// handsOn checks that the other client can acquire a released lock, and whether a client can
+// release a lock that it does not hold.
 func (r *programCheck) handsOn(a, b *actor) error {
 	if err := r.expects(b, lockproc.Try, r.world.key, rehearsalTTL, lockproc.OK, "A has released the lock"); err != nil {
 		return err
@@ -397,8 +394,8 @@ func (r *programCheck) handsOn(a, b *actor) error {
 	return err
 }
 
-// losesIt sees what a holder that has lost the lock does to the next one: its key is
-// deleted, as if its lease had run out.
+// losesIt checks how a holder that has lost the lock affects the next holder. The key is deleted,
+// as if its lease had ended.
 func (r *programCheck) losesIt(a, b *actor) error {
 	if err := r.expects(a, lockproc.Acquire, r.world.key, rehearsalTTL, lockproc.OK, "nobody has the lock"); err != nil {
 		return err
@@ -432,7 +429,7 @@ func (r *programCheck) losesIt(a, b *actor) error {
 	return err
 }
 
-// inGroup sees that signals to the group of processes reach them all.
+// inGroup checks that signals to the process group reach all processes.
 func (r *programCheck) inGroup(cast []*actor) {
 	for _, of := range cast {
 		of.process.MeasureLateness()
@@ -444,7 +441,7 @@ func (r *programCheck) inGroup(cast []*actor) {
 	r.say(Good, "processes", "pauses and crashes reach all of them")
 }
 
-// ends sees that a process ends when it is asked to.
+// ends checks that a process ends on request.
 func (r *programCheck) ends(a *actor) {
 	a.talk.Shutdown()
 	go func() {

@@ -15,10 +15,10 @@ import (
 	"github.com/lockfault/lockfault/internal/harness/lockproc"
 )
 
-// program is a client whose process is a program of the user's, and speaks the simple
-// form of the protocol (docs/subject.md). What it does between two operations, working
-// and writing, is done here, in its name: a program that is stopped is not heard
-// here either, since what its client reports waits until it goes on.
+// program is a client whose process is a user's program that speaks the simple form of the protocol
+// (docs/subject.md). Work and writes between operations are done in this process on behalf of the
+// program. They also stop while the program is stopped, since the client's reports are not
+// processed until it resumes.
 type program struct {
 	name    string
 	world   *world
@@ -28,18 +28,17 @@ type program struct {
 	life    context.Context
 	end     context.CancelFunc
 	gone    chan struct{} // closed when the client's goroutine has ended
-	clock   *clientClock  // nil if the script moves none
+	clock   *clientClock  // nil if the script moves no client's clock
 
-	made     atomic.Bool // it has made its lock
-	expected atomic.Bool // its end is the script's doing, or the stage's
+	made     atomic.Bool // the client has made its lock
+	expected atomic.Bool // the script or the runner ended the process
 
 	harness.Mailbox
 }
 
 var _ body = (*program)(nil)
 
-// newProgram brings a client's process to life, which makes its lock while the world
-// goes on.
+// newProgram starts a client's process, which makes its lock while the world continues.
 func newProgram(setup client.Setup, w *world) (*program, error) {
 	process, err := w.Spawn(setup.Client)
 	if err != nil {
@@ -56,7 +55,7 @@ func newProgram(setup client.Setup, w *world) (*program, error) {
 	b.life, b.end = context.WithCancel(context.Background())
 	b.talk = lockproc.NewTalk(process.In, process.Out)
 	strategy := b.talk.Strategy(b.life, setup, nodes)
-	setup.Nodes = nil // the client itself connects to none
+	setup.Nodes = nil // the client itself connects to no node
 	b.client, err = client.New(b.life, setup, strategy, client.Host{
 		Stage: b, Now: func() time.Time { return w.ClientTime(setup.Client) },
 	})
@@ -69,7 +68,7 @@ func newProgram(setup client.Setup, w *world) (*program, error) {
 	return b, nil
 }
 
-// nodesAt returns the nodes at these places.
+// nodesAt returns the nodes of a client's home.
 func nodesAt(home real.Home) (nodes []lockproc.Node, err error) {
 	for _, p := range home.Places {
 		host, port, err := net.SplitHostPort(p.Addr)
@@ -90,7 +89,7 @@ func (b *program) run() {
 	defer close(b.gone)
 	made := b.client.Make()
 	if b.life.Err() != nil {
-		return // it did not refuse: nobody asks it any more
+		return // the client was ended, so a failed Make is not a refusal
 	}
 	b.process.MeasureLateness()
 	b.made.Store(made.Kind == client.Made)
@@ -105,8 +104,8 @@ func (b *program) run() {
 	}
 }
 
-// unfit implements [body]. Whether a program has its clock is known when it has
-// answered.
+// unfit implements [body]. Only after its first answer is it known whether a program uses its
+// clock.
 func (b *program) unfit() error {
 	if err := b.process.Stray(); err != nil {
 		return err
@@ -117,13 +116,13 @@ func (b *program) unfit() error {
 	return nil
 }
 
-// listen hears when the program doesn't keep to the form, or ends by itself.
+// listen detects a violation of the protocol or the unexpected end of the program.
 func (b *program) listen() {
 	select {
 	case <-b.talk.Broken():
 		b.fails("program " + b.talk.Wrong().Error())
 	case <-b.process.Ended():
-		select { // its last words may be why
+		select { // the program's last output may show the reason
 		case <-b.talk.Silent():
 		case <-time.After(time.Second):
 		}
@@ -141,7 +140,7 @@ func (b *program) listen() {
 	b.world.Notify()
 }
 
-// fails reports what the program did wrong, unless it is no longer to do anything.
+// fails reports an error of the program, unless the end of the program is expected.
 func (b *program) fails(why string) {
 	if b.expected.Load() {
 		return
@@ -163,8 +162,7 @@ func (b *program) Report(r client.Report) (client.Answer, bool) {
 	}
 }
 
-// lastWords implements [body]. How late the program was is seen from outside, so
-// it needn't be waited for.
+// lastWords implements [body]. The program's delay is measured from outside, so no wait is needed.
 func (b *program) lastWords(bool) { b.process.MeasureLateness() }
 
 func (b *program) called() string     { return b.name }
@@ -172,7 +170,8 @@ func (b *program) stderrTail() string { return b.process.StderrTail() }
 
 func (b *program) Give(t client.Task) { b.client.Give(t) }
 
-// Skew implements [harness.ClientProcess]: the program's clock shows what the world's does.
+// Skew implements [harness.ClientProcess]: it sets the program's clock to the world's clock of the
+// client.
 func (b *program) Skew(time.Duration) {
 	if err := b.setClock(); err != nil {
 		b.fails(err.Error())
@@ -186,8 +185,8 @@ func (b *program) setClock() error {
 	return b.clock.set(time.Until(b.world.ClientTime(b.name)))
 }
 
-// CancelOperation implements [harness.ClientProcess]. It is for clients that said they understand it,
-// which no program does.
+// CancelOperation implements [harness.ClientProcess]. The method is never needed, since no program
+// reports support for cancels.
 func (b *program) CancelOperation() {}
 
 func (b *program) Kill() {

@@ -1,12 +1,10 @@
-// Package worlds makes the worlds of real servers that cells can be played in:
-// redis-server processes, containers, or a Redis that the user has. Clients are
-// processes there, and time is real.
+// Package worlds makes the worlds of real servers for cells: redis-server processes, containers, or
+// the user's own Redis. Clients are processes in these worlds, and time is real.
 //
-// A [Place] says in which world and with what, and can be sent to another
-// process; the [Env] made of it is a [harness.Place], which opens a world for
-// each cell and judges what the machine's own lateness leaves of it. Packages
-// that play in virtual time alone don't import this one: it links containers and
-// toxiproxy.
+// A [Place] selects the world and its resources, and can be sent to another process. The [Env] of a
+// Place is a [harness.Place]: it opens a world for each cell, and decides whether the machine was
+// fast enough for a verdict. Packages that run only in virtual time must not import worlds, because
+// it links containers and toxiproxy.
 package worlds
 
 import (
@@ -19,51 +17,49 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// The worlds that cells can be played in.
+// Names of the worlds.
 const (
 	Sim      = harness.Sim // virtual time, in this process; needs no Place
-	Process  = "process"   // redis-server processes of this machine
+	Process  = "process"   // redis-server processes on this machine
 	Docker   = "docker"    // containers
-	External = "external"  // a Redis that the user has
+	External = "external"  // the user's own Redis
 )
 
 // Names returns the names of all worlds.
 func Names() []string { return []string{Sim, Process, Docker, External} }
 
-// A Place says where to play, and with what.
+// Place describes a world and its resources.
 type Place struct {
 	// World is one of [Names]; empty means Sim.
 	World string
-	// RedisServer is the server program for Process; empty means the one on
-	// PATH.
+	// RedisServer is the server program for Process; empty means the program on PATH.
 	RedisServer string
 	// Image is the image for Docker; empty means [DefaultImage].
 	Image string
-	// Redis are the URLs of the nodes for External, in their order.
+	// Redis holds the URLs of the nodes for External, in their order.
 	Redis []string
-	// Run names the run for External, see [NewRun]: whoever sets it calls
-	// [Place.Leave] when the run is over. Empty means that each cell cleans
-	// up after itself, for which it looks at the names of all keys there.
+	// Run identifies the run for External, see [NewRun]. A caller that sets Run must call
+	// [Place.Leave] after the run. If Run is empty, each cell removes its own keys, for which it
+	// scans the names of all keys on the server.
 	Run string
-	// Sentinel leaves failovers to sentinels.
+	// Sentinel makes sentinels do the failovers.
 	Sentinel bool
-	// Temp is where temporary directories are made; empty means the
-	// system's place.
+	// Temp is the parent of temporary directories; empty means the system's default.
 	Temp string
-	// Missing says of services whose servers can't be started here why: cells on them don't apply.
+	// Missing gives the reasons why the servers of services cannot be started here. Cells on these
+	// services do not apply.
 	Missing map[string]string
-	// Logs is a directory for what servers logged in a cell that ended in an
-	// error; empty means that nobody wants that.
+	// Logs is a directory for the server logs of cells that end in an error; empty means that the
+	// logs are not kept.
 	Logs string
 }
 
-// Real reports whether time is real there.
+// Real reports whether the time of the world is real.
 func (p Place) Real() bool { return p.World != Sim && p.World != "" }
 
-// The lease in worlds of real time, unless a cell says otherwise. An engine takes
-// a while to end a container or start it again; sentinels take a second or two.
-// Scripts leave a tenth of a lease for what takes time, and an engine may take
-// that much of it without being late.
+// Default leases in worlds of real time. A container engine takes a while to stop or restart a
+// container; sentinels take a second or two. Scripts leave a tenth of a lease for such operations,
+// and an engine may use that time without counting as late.
 const (
 	TTL         = time.Second
 	TTLDocker   = 4 * time.Second
@@ -71,11 +67,10 @@ const (
 
 	takesDocker  = TTLDocker / 10
 	takesProcess = TTL / 50
-	takesService = time.Second // until a member that was started again is one of a cluster
+	takesService = time.Second // until a restarted member belongs to its cluster again
 )
 
-// takes is how long it takes there to end, stop or start a server when nothing is
-// in the way.
+// takes returns the usual time to end, stop or start a server.
 func (p Place) takes() time.Duration {
 	switch p.World {
 	case Docker:
@@ -86,7 +81,7 @@ func (p Place) takes() time.Duration {
 	return 0
 }
 
-// Lease is the lease in real time, unless a cell says otherwise.
+// Lease returns the default lease in real time.
 func (p Place) Lease() time.Duration {
 	switch {
 	case p.Sentinel:
@@ -97,8 +92,8 @@ func (p Place) Lease() time.Duration {
 	return TTL
 }
 
-// Crowd returns how many cells a processor can take there at a time. In real time
-// a cell mostly waits.
+// Crowd returns the number of cells that one processor can run at the same time. In real time a
+// cell mostly waits.
 func (p Place) Crowd() int {
 	switch {
 	case !p.Real():
@@ -109,9 +104,9 @@ func (p Place) Crowd() int {
 	return 4
 }
 
-// Check finds out whether cells can be played there at all: whether there is a
-// server program, an engine or a server that answers. It blocks until that is
-// known. The error says in one line what is missing and what to do.
+// Check reports whether cells can run at this place: whether the server program, the container
+// engine, or the user's server is available. Check blocks until that is known. The error names, in
+// one line, the missing part and the remedy.
 func (p Place) Check(ctx context.Context) error {
 	if !p.Real() {
 		return nil
@@ -123,8 +118,8 @@ func (p Place) Check(ctx context.Context) error {
 	return k.check(ctx)
 }
 
-// Sweep removes what the worlds of dead processes left there. Those of others
-// are spared, and what can't be removed stays.
+// Sweep removes the remains of worlds whose processes have died. Sweep spares other worlds and
+// ignores errors.
 func (p Place) Sweep() {
 	if p.Real() {
 		tempdir.Sweep(p.Temp, clocksPrefix)
@@ -136,10 +131,9 @@ func (p Place) Sweep() {
 	}
 }
 
-// Detach removes what the run named Run has left behind at a place that is not
-// our own, whatever became of its cells, all of which must have ended. It does
-// nothing in other worlds, or where cells clean up themselves. It blocks until
-// that is done, or ctx is.
+// Leave removes the remains of the run named Run at a place of the user's own, after all of its
+// cells have ended. Leave has no effect in other worlds, or if cells remove their own keys. Leave
+// blocks until the removal is done or ctx is done.
 func (p Place) Leave(ctx context.Context) error {
 	if k, err := p.kind(); err == nil {
 		if k, ok := k.(leaver); ok {
@@ -149,8 +143,8 @@ func (p Place) Leave(ctx context.Context) error {
 	return nil
 }
 
-// CanWatch returns nil if strategies that are programs can be played on this
-// system: how late the machine was with them is to be found out from outside.
+// CanWatch returns nil if strategies that are programs can run on this system, which must permit
+// measuring the programs' delays from outside.
 func CanWatch() error {
 	if err := proc.CanWatch(); err != nil {
 		return fmt.Errorf("programs can't be clients here: %w", err)

@@ -1,23 +1,20 @@
-// Package settled writes random scripts that leave nothing to chance: what they
-// do lies apart by so much that two worlds which agree can't come out
-// differently for want of a few hundredths of a lease. They are what the world
-// of virtual time is compared with real servers by.
+// Package racefree generates random scripts without races: the times of their steps are so far
+// apart that small differences in timing cannot change the result. The scripts serve to compare the
+// world of virtual time with real servers.
 //
-// A seed and a strategy come in, the text of a script goes out. The package
-// imports scenarios only, whose parser says which lines make sense.
+// The inputs are a seed and a strategy; the output is the text of a script. The only package of
+// this module that racefree imports is scenarios, whose parser decides which lines are valid.
 //
-// # Why nothing is left to chance
+// # Why the scripts have no races
 //
-// A lease ends one TTL after it began, so what happens at a moment can depend on
-// what happened a TTL before. Steps are multiples of 0.3 TTLs apart: no two of
-// them lie a TTL apart, or nearly so. Whatever else takes time is chosen so that
-// it ends between the steps, also a TTL later: timeouts, delays, jumps of clocks.
-// A watchdog renews a lease every third of it. For a strategy that has one, each
-// step until the next rest has a time of its own within a third, a ninth from
-// the next, and clocks jump by thirds. Operations are begun, and not waited for:
-// how long they take changes no other step's time. After a few steps everything
-// is mended, every client ends and is born again, and nothing is done until all
-// leases are over.
+// A lease ends one TTL after it began, so an event can depend on an event one TTL earlier. Steps
+// are multiples of 0.3 TTLs apart: no two steps are one TTL apart, or nearly so. All other
+// durations (timeouts, delays, clock jumps) are chosen so that they end between the steps, also one
+// TTL later. A watchdog renews a lease every third of it. For a strategy with a watchdog, each step
+// until the next rest has its own phase within a third, a ninth from the next, and clocks jump by
+// thirds. Operations are begun without waiting for their returns, so their durations do not change
+// the times of other steps. After a few steps all faults are undone, every client crashes and
+// restarts, and nothing happens until all leases have ended.
 package racefree
 
 import (
@@ -28,23 +25,23 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A Subject is a strategy to write scripts for.
+// Subject describes the strategy of a script.
 type Subject struct {
 	Name string
-	// Nodes is how many nodes it needs.
+	// Nodes is the number of nodes.
 	Nodes int
-	// Replicas is how many replicas its nodes may have at the most.
+	// Replicas is the maximum number of replicas of each node.
 	Replicas int
-	// Watchdog says that it renews its leases, every third of one.
+	// Watchdog reports whether the strategy renews its lease every third of the lease.
 	Watchdog bool
 }
 
-// spans are the lengths of time that lie between the steps, in TTLs.
+// spans holds the durations of a script, in TTLs.
 type spans struct {
-	steps            int      // at the most, between two rests
+	steps            int      // maximum number of steps between two rests
 	timeout, closing string   // of commands, and of links
 	delays, lags     []string // of messages, and of replication
-	back             []string // jumps of clocks
+	back             []string // backward clock jumps
 }
 
 func (s Subject) spans() spans {
@@ -58,30 +55,30 @@ func (s Subject) spans() spans {
 		back: []string{"-0.35ttl", "-0.65ttl"}}
 }
 
-// Script writes a script for a strategy: the same seed, the same text. Its name
-// is for error messages and the script's own. It expects nothing, since what
-// comes of it is the question.
+// Script generates a script for a strategy. The same seed gives the same text. The name is for
+// error messages. The script expects no anomalies, because the caller compares the results.
 func Script(name string, seed uint64, of Subject) string {
 	return write(name, fmt.Sprintf("Settled script %d of %s.", seed, of.Name), rand.NewPCG(seed, stream), of)
 }
 
-// Choose is Script, but the choices decide: each byte one, as long as there are any. A
-// byte that is changed changes what it decided, and what follows from that.
+// Choose is like Script, but each byte of choices determines one random choice; after the last
+// byte, further choices are random. A changed byte changes its choice and the consequences of that
+// choice.
 func Choose(name string, choices []byte, of Subject) string {
 	return write(name, "Settled script of "+of.Name+".", &tape{choices, rand.NewPCG(uint64(len(choices)), stream)}, of)
 }
 
-// stream tells these random numbers from others of the same seed.
+// stream separates these random numbers from other random numbers with the same seed.
 const stream = 0x10c8fa017
 
-// A tape is a source of random numbers that somebody has chosen, and of others behind
-// them.
+// tape is a random source that returns the caller's choices first and random numbers after them.
 type tape struct {
 	left   []byte
 	behind rand.Source
 }
 
-// Uint64 implements [rand.Source]. Numbers below n are drawn from the bits at the top.
+// Uint64 implements [rand.Source]. The byte fills all bits, because numbers below n are drawn from
+// the top bits.
 func (t *tape) Uint64() uint64 {
 	if len(t.left) == 0 {
 		return t.behind.Uint64()
@@ -110,7 +107,7 @@ func write(name, title string, source rand.Source, of Subject) string {
 	return strings.Join(append(w.lines, "expect none"), "\n") + "\n"
 }
 
-// A writer writes one script.
+// writer generates one script.
 type writer struct {
 	*rand.Rand
 	name     string
@@ -124,7 +121,7 @@ type writer struct {
 
 func (w *writer) pick(words ...string) string { return words[w.IntN(len(words))] }
 
-// add adds a line if a script may have it there, and reports whether it may.
+// add adds a line if the script is valid with it, and reports whether it is.
 func (w *writer) add(line string) bool {
 	text := strings.Join(append(w.lines, line), "\n") + "\nexpect none\n"
 	if _, err := scenarios.Parse(w.name+".txt", []byte(text)); err != nil {
@@ -134,13 +131,13 @@ func (w *writer) add(line string) bool {
 	return true
 }
 
-// epoch writes some steps and then a rest.
+// epoch generates some steps followed by a rest.
 func (w *writer) epoch() {
 	for i := range 2 + w.IntN(w.spans.steps-1) {
 		if i > 0 {
 			w.wait()
 		}
-		for range 1 + w.IntN(2) { // what has to precede an operation comes with it
+		for range 1 + w.IntN(2) { // faults that precede an operation are at the same time as the operation
 			if !w.befall() {
 				break
 			}
@@ -160,7 +157,7 @@ func (w *writer) wait() {
 	w.lines = append(w.lines, fmt.Sprintf("wait %.4gttl", span))
 }
 
-// act has a client do something, unless it is dead.
+// act lets a client call an operation, unless it is crashed.
 func (w *writer) act() {
 	c := w.pick(w.clients...)
 	w.add(w.pick(
@@ -169,15 +166,15 @@ func (w *writer) act() {
 	))
 }
 
-// befall has something happen, and reports whether it is of a kind that goes
-// with an operation at the same moment.
+// befall generates a fault. befall reports whether the fault may occur at the same time as an
+// operation.
 func (w *writer) befall() (goesOn bool) {
 	c, n := w.pick(w.clients...), fmt.Sprint("n", 1+w.IntN(w.of.Nodes))
 	s := fmt.Sprintf("%s/%d", n, w.IntN(1+w.replicas))
 	switch w.IntN(10) {
 	case 0:
-		return true // nothing
-	case 1, 2: // orders to the gate
+		return true // no fault
+	case 1, 2: // gate commands
 		messages := w.pick(c+" before any", c+" after any", c+" before EVAL", c+" after SET EVAL", c+" before writing", c+" after taking", c+" after freeing", "before any", c+" messages")
 		if w.IntN(3) == 0 {
 			return w.add(w.pick("clear", "clear "+c, "pass "+c, "pass "+c+" once"))
@@ -210,7 +207,7 @@ func (w *writer) befall() (goesOn bool) {
 	return false
 }
 
-// rest mends everything and lets all leases end.
+// rest undoes all faults and waits until all leases have ended.
 func (w *writer) rest() {
 	for _, line := range []string{"heal", "clear", "latency 0s", "bandwidth unlimited"} {
 		w.add(line)

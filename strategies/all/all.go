@@ -1,5 +1,5 @@
-// Package all puts the strategies of this module into one registry. It exists
-// because strategies can't import thirdparty, which imports it.
+// Package all combines the strategies of this module in one registry. The package is separate
+// because package strategies cannot import package thirdparty, which imports strategies.
 package all
 
 import (
@@ -7,12 +7,12 @@ import (
 	"github.com/lockfault/lockfault/strategies/thirdparty"
 )
 
-// Registry returns the registry of all strategies that come with this module:
-// the built-in algorithms and then the adapted libraries.
+// Registry returns the registry of all strategies of this module: the built-in algorithms, followed
+// by the adapted libraries.
 func Registry() strategies.Registry {
 	registry, err := strategies.Builtin().WithBuiltin(thirdparty.All()...)
 	if err != nil {
-		// Both lists are constant; a test calls this function.
+		// Both lists are constant, and a test calls this function.
 		panic(err)
 	}
 	return registry

@@ -1,5 +1,6 @@
-// Package etcd has locks on etcd, of its own client library. What comes in is a
-// [strategies.Env] with Servers; what goes out are [strategies.Strategy]s.
+// Package etcd implements locks on etcd with etcd's own client library. The input is a
+// [strategies.Env] with Servers; the outputs are [strategies.Strategy]s. The locks run in real time
+// only.
 package etcd
 
 import (
@@ -18,23 +19,24 @@ import (
 // Service is the name of the service.
 const Service = "etcd"
 
-// members is how many servers a cluster has: with fewer none may be missing.
+// members is the number of servers of a cluster: a smaller cluster could not lose a member.
 const members = 3
 
 // All returns the locks.
 func All() []strategies.Strategy { return []strategies.Strategy{mutex(), fenced()} }
 
-// mutex is the mutex of etcd's client library, as it is.
+// mutex returns the unmodified mutex of etcd's client library.
 //
-// What it promises: who holds has the oldest key below the lock's name, which lives as long as the
-// lease of its session, and that is renewed every third of its time. Nobody else gets the key as
-// long as the lease lasts, however the servers fail, if a majority is left.
+// Guarantee: the holder has the oldest key below the lock's name. The key lives as long as the
+// lease of the client's session, which is renewed every third of its time. No other client gets the
+// lock while the lease lasts, as long as a majority of the servers is left.
 //
-// Its known fault: a client that stops for longer than its lease goes on believing that it holds, until
-// it hears that its session has ended; and what it writes meanwhile nobody refuses. Jepsen lost 18 % of
-// the updates of etcd 3.4.3 that way, with a lease of 2 s and a pause every 5 s
-// (https://jepsen.io/analyses/etcd-3.4.3); etcd's own documentation says that a lock alone doesn't protect
-// a resource that etcd doesn't guard (https://etcd.io/docs/v3.6/learning/why/#notes-on-the-usage-of-lock-and-lease).
+// Known fault: a client that stops for longer than its lease believes that it holds the lock until
+// it learns that its session has ended, and its writes in the meantime are not refused. Jepsen lost
+// 18 % of the updates of etcd 3.4.3 this way, with a lease of 2 s and a pause every 5 s
+// (https://jepsen.io/analyses/etcd-3.4.3). According to etcd's own documentation, a lock alone does
+// not protect a resource outside etcd
+// (https://etcd.io/docs/v3.6/learning/why/#notes-on-the-usage-of-lock-and-lease).
 func mutex() strategies.Strategy {
 	return strategies.Strategy{
 		Name:             "etcd-mutex",
@@ -50,27 +52,34 @@ func mutex() strategies.Strategy {
 	}
 }
 
-// may says what it shows where it differs from what scripts expect of locks that renew. A session has one
-// key in the lock's queue, which an acquire finds again: who holds acquires once more at once, and one release
-// gives back both. So nobody waits for himself, and after the first release another holds beside who believes that he does.
+// may returns the expected anomalies in scenarios where the lock differs from other locks that
+// renew; written are additional anomalies of a lock without fencing.
 //
-// A request that is on its way to a leader which has just died is lost, and its client hears nothing until
-// its member gives up: after five seconds and two elections (ReqTimeout of etcd's server). n1 leads as long as
-// nothing has happened.
+// A session has one key in the lock's queue, which a second acquire finds again: the holder
+// acquires again at once, and one release releases both. So a client never waits for itself, and
+// after the first release another client holds the lock while the first client believes that it
+// still holds it.
 //
-// Who hears nothing of the servers for a lease knows by a clock of his own that the session is over.
+// A request in transit to a leader that has just died is lost. Its client gets no reply until its
+// member gives up, after five seconds and two elections (ReqTimeout of etcd's server). n1 is the
+// leader until the first fault.
 //
-// A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it. So a client may
-// have the key, and not know it, for as long as its session lasts, which it renews.
+// A client that gets no reply for the length of a lease concludes from its own clock that the
+// session has ended.
 //
-// When a leader goes on that was stopped, a lease may end within milliseconds, whether its holder heard that it was renewed or not.
+// A request that a stopped member has received waits until the client gives up the connection; the
+// client library does not retry a request that writes. So a client may hold the key without knowing
+// it for as long as its session lasts, which the client renews.
 //
-// Whose answer is lost gives up and has the key nevertheless, which his session keeps.
+// When a stopped leader resumes, a lease may end within milliseconds, even if its holder got a
+// reply to its renewal.
 //
-// Without a majority no lease ends, so the key stays whose it was.
+// A client whose reply is lost gives up, but its session keeps the key.
 //
-// A client that goes on after a pause learns from a timer of its own that its session must have ended, within
-// a millisecond or so. What it writes before that, if it does, is stale.
+// Without a majority no lease ends, so the owner keeps the key.
+//
+// A client that resumes after a pause learns from its own timer that its session must have ended,
+// within about a millisecond. A write before that is stale.
 func may(written ...string) map[string][]string {
 	return map[string][]string{
 		"gc-pause-holding":           append([]string{"overlap"}, written...),
@@ -87,10 +96,12 @@ func may(written ...string) map[string][]string {
 	}
 }
 
-// chance says what of it is chance. In more scenarios it is who of two comes first, A's timer or its write.
+// chance returns the reasons for nondeterministic results. In the scenarios timed, the result
+// depends on whether A's timer or A's write is first.
 //
-// gRPC's round robin asks one member after the other, and begins with any. An old leader that goes on may have leases ended that it takes
-// to be over (https://github.com/etcd-io/etcd/issues/15247).
+// gRPC's round robin asks one member after the other and begins with a random member. An old leader
+// that resumes may end leases that it considers expired
+// (https://github.com/etcd-io/etcd/issues/15247).
 func chance(timed ...string) map[string]string {
 	all := map[string]string{
 		"node-down":       "an acquire takes some six seconds there, for which a lease of 4 s is too short and the one of a cell that is played again, since the machine was late, may not be",
@@ -103,15 +114,16 @@ func chance(timed ...string) map[string]string {
 	return all
 }
 
-// fenced is the same lock, and its token is the revision of the store at which it was acquired, which
-// every write makes larger. Who guards a resource by that refuses what is written by whoever held before.
+// fenced returns the same lock with a fencing token: the revision of the store at the acquire,
+// which every write increases. A resource that checks the token refuses the writes of previous
+// holders.
 func fenced() strategies.Strategy {
 	s := mutex()
 	s.Name = "etcd-mutex-revision"
 	s.Summary = "etcd-mutex, with the store's revision at the acquire as fencing token"
 	s.Source = "the same, with Mutex.Header, as etcd's documentation proposes"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.Expected, s.Nondeterministic = may(), chance() // the resource turns away what is written with the older revision
+	s.Expected, s.Nondeterministic = may(), chance() // the resource refuses writes with the older revision
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env)
 		if err != nil {
@@ -122,17 +134,17 @@ func fenced() strategies.Strategy {
 	return s
 }
 
-// lock is one client's lock. Its session begins with the first acquire, and anew when it has
-// ended.
+// lock is one client's lock. Its session begins with the first acquire. If the session has ended,
+// the next acquire begins a new session.
 type lock struct {
 	client  *clientv3.Client
 	key     string
 	ttl     int // seconds
 	session *concurrency.Session
-	mutex   *concurrency.Mutex // of the present hold, or the last
+	mutex   *concurrency.Mutex // of the current or the last hold
 }
 
-// leave is how long a lock takes at most to tell the servers that it goes.
+// leave is the maximum time for revoking the session's lease in Close.
 const leave = 100 * time.Millisecond
 
 func newLock(env strategies.Env) (*lock, error) {
@@ -141,7 +153,7 @@ func newLock(env strategies.Env) (*lock, error) {
 	}
 	cfg := clientv3.Config{
 		DialTimeout: env.TTL, Username: env.Servers[0].Username, Password: env.Servers[0].Password,
-		// Else a connection on which nothing comes through would never be given up.
+		// Without keep-alives a connection without replies would never be given up.
 		DialKeepAliveTime: max(env.TTL/2, time.Second), DialKeepAliveTimeout: max(env.TTL/4, 500*time.Millisecond),
 	}
 	for _, s := range env.Servers {
@@ -155,7 +167,7 @@ func newLock(env strategies.Env) (*lock, error) {
 	return &lock{client: client, key: env.Key, ttl: int(math.Ceil(env.TTL.Seconds()))}, nil
 }
 
-// ready sees to it that there is a session.
+// ready begins a session unless there is a live session.
 func (l *lock) ready(ctx context.Context) error {
 	if l.session != nil {
 		select {
@@ -184,15 +196,15 @@ func (l *lock) TryAcquire(ctx context.Context) error {
 
 func (l *lock) acquire(ctx context.Context, how func(*concurrency.Mutex, context.Context) error) error {
 	if err := l.ready(ctx); err != nil {
-		if ctx.Err() != nil { // nothing but a lease can be there
+		if ctx.Err() != nil { // at most a lease can exist
 			return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
 		}
 		return err
 	}
 	l.mutex = concurrency.NewMutex(l.session, l.key)
 	err := how(l.mutex, ctx)
-	// Lock deletes its key if it gives up while it waits, and says so by a key of this name. If it gave up before,
-	// nobody knows whether the key is there.
+	// Lock deletes its key if it gives up while it waits, and then sets Key to this value. If Lock
+	// gave up earlier, it is unknown whether the key exists.
 	gone := l.mutex.Key() == "\x00"
 	if errors.Is(err, concurrency.ErrLocked) || errors.Is(err, concurrency.ErrSessionExpired) || err != nil && gone {
 		return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
@@ -221,17 +233,17 @@ func (l *lock) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), leave)
 		defer cancel()
 		l.session.Orphan()
-		_, _ = l.client.Revoke(ctx, l.session.Lease()) // else it ends by itself
+		_, _ = l.client.Revoke(ctx, l.session.Lease()) // otherwise the lease expires
 	}
 	return l.client.Close()
 }
 
-// tokenLock is a lock that hands out revisions.
+// tokenLock is a lock with revisions as fencing tokens.
 type tokenLock struct{ *lock }
 
 // Token implements [strategies.Fenced].
 func (l *tokenLock) Token() int64 {
-	if l.mutex == nil || l.mutex.Header() == nil { // it was never acquired
+	if l.mutex == nil || l.mutex.Header() == nil { // the lock was never acquired
 		return 0
 	}
 	return l.mutex.Header().Revision

@@ -6,8 +6,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// signed has keys say whose they are: concurrency.Mutex puts its key without a value, in a transaction, and reads none. That
-// takes no request more.
+// signed sets the value of a lock's key to its owner: concurrency.Mutex puts its key without a
+// value, in a transaction, and never reads values. The value needs no additional request.
 type signed struct {
 	clientv3.KV
 	owner string

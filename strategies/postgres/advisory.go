@@ -12,17 +12,20 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// advisory is PostgreSQL's own lock of a session: pg_advisory_lock on a connection that the client keeps for it.
+// advisory returns PostgreSQL's session lock: pg_advisory_lock on a connection that the client
+// keeps for it.
 //
-// What it promises: one session has it, as often as it asked, until it gives it back as often or ends
-// (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). There is no lease: a client that stops keeps
-// its connection, and the lock with it, and one that dies loses both at once, if its system says so to the server.
+// Guarantee: one session holds the lock, as often as it acquired it, until it releases it as often
+// or ends (https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS). There is
+// no lease: a stopped client keeps its connection and the lock. A client that dies loses both at
+// once, if its system closes the connection.
 //
-// Its known faults: the lock is in the memory of one server. It isn't in the log that standbys follow, so a failover
-// forgets it, however much was replicated, and so does a restart; and nobody tells who held it, since nothing is read
-// from a connection on which nothing was asked. A client that nobody reaches any more holds it until the server gives up
-// the connection, by default after two hours (tcp_keepalives_idle). Behind a pooler that hands sessions from one client to the
-// next it is no lock at all.
+// Known faults: the lock is in the memory of one server. It is not in the log that standbys follow,
+// so a failover loses it regardless of replication, and so does a restart. The holder is not
+// notified, since the client does not read from a connection without a pending statement. An
+// unreachable client holds the lock until the server gives up the connection, by default after two
+// hours (tcp_keepalives_idle). Behind a pooler that passes sessions from one client to the next, it
+// does not work as a lock.
 func advisory() strategies.Strategy {
 	return strategies.Strategy{
 		Name:     "postgres-advisory",
@@ -42,11 +45,11 @@ func advisory() strategies.Strategy {
 	}
 }
 
-// sessions asks for the sessions that have the lock, by what they are called.
+// sessions selects the sessions that hold the lock, by their application names.
 const sessions = `SELECT application_name, NULL FROM pg_locks JOIN pg_stat_activity USING (pid)
 	WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)`
 
-// newNamedSession is newSession with a name by which servers show whose it is.
+// newNamedSession is newSession with an application name that identifies the owner on the server.
 func newNamedSession(env strategies.Env) (*session, error) {
 	s, err := newSession(env)
 	if err == nil {
@@ -55,12 +58,13 @@ func newNamedSession(env strategies.Env) (*session, error) {
 	return s, err
 }
 
-// may says what they show where it differs from what scripts expect of locks with a lease, given what one release
-// after two acquires shows.
+// may returns the expected anomalies in scenarios where these locks differ from locks with a lease.
+// The argument twice lists the anomalies of one release after two acquires.
 //
-// No lease is over while a client stops, works for long or can't be reached, or while its server stops, so nobody else gets the lock; but who never gives it back keeps
-// all others waiting. Who isn't answered waits, for pgx asks nothing a second time by itself. A failover ends every session, and none is in what a standby has. And a session that
-// has a lock has it again at once.
+// No lease ends while a client stops, works for long or is unreachable, or while its server stops,
+// so no other client gets the lock; but a client that never releases blocks all others. A client
+// without a reply waits, because pgx does not retry by itself. A failover ends every session, and a
+// standby has none of them. A session that holds a lock acquires it again at once.
 func may(twice ...string) map[string][]string {
 	return map[string][]string{
 		"gc-pause-holding":           {},
@@ -86,10 +90,10 @@ type advisoryLock struct {
 	key string
 }
 
-// wait asks for a lock with a statement that blocks. It is told to give up when ctx will have ended, a tenth
-// earlier, so that the answer says what came of it.
+// wait acquires a lock with a statement that blocks. The statement's timeout is nine tenths of the
+// time until ctx's deadline, so that the client gets the result before the deadline.
 func wait(ctx context.Context, conn *pgx.Conn, statement, key string) error {
-	limit := "0" // for as long as it takes
+	limit := "0" // no limit
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = strconv.FormatInt(max(1, (time.Until(deadline)*9/10).Milliseconds()), 10)
 	}
@@ -103,7 +107,7 @@ func wait(ctx context.Context, conn *pgx.Conn, statement, key string) error {
 	return err
 }
 
-// try asks for a lock with a statement that says at once whether it was there to be had.
+// try tries to acquire a lock with a statement that returns at once whether it succeeded.
 func try(ctx context.Context, conn *pgx.Conn, statement, key string) error {
 	var got bool
 	if err := conn.QueryRow(ctx, statement, key).Scan(&got); err != nil {
@@ -142,11 +146,13 @@ func (l *advisoryLock) Release(ctx context.Context) error {
 	return err
 }
 
-// advisoryXact is the lock of a transaction: pg_advisory_xact_lock, which ends with the transaction, and can't be given
-// back before. It goes through poolers that give each transaction a session.
+// advisoryXact returns the lock of a transaction: pg_advisory_xact_lock, which ends with the
+// transaction and cannot be released earlier. It works through poolers that assign a session to
+// each transaction.
 //
-// Its known faults are those of postgres-advisory; one commit gives back what was acquired twice; and a transaction that stays open as long as somebody holds keeps
-// its server from cleaning up, which is why idle_in_transaction_session_timeout is often set, and ends the lock.
+// Known faults: those of postgres-advisory. One commit releases a lock that was acquired twice. A
+// transaction that stays open during a hold keeps its server from cleaning up; therefore
+// idle_in_transaction_session_timeout is often set, which ends the lock.
 func advisoryXact() strategies.Strategy {
 	return strategies.Strategy{
 		Name:     "postgres-advisory-xact",
@@ -169,7 +175,7 @@ func advisoryXact() strategies.Strategy {
 type xactLock struct {
 	*session
 	key string
-	tx  pgx.Tx // nil outside of one
+	tx  pgx.Tx // nil without a transaction
 }
 
 // Acquire implements [strategies.Lock].
@@ -182,8 +188,8 @@ func (l *xactLock) TryAcquire(ctx context.Context) error {
 	return l.within(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", try)
 }
 
-// within begins a transaction unless there is one, which has the lock then already, and ends it again if the lock
-// is not to be had.
+// within begins a transaction unless one is open, which then already holds the lock. within ends
+// the transaction if the lock is not acquired.
 func (l *xactLock) within(ctx context.Context, statement string, ask func(context.Context, *pgx.Conn, string, string) error) error {
 	return l.session.ask(ctx, func(conn *pgx.Conn) (err error) {
 		if l.tx == nil || l.tx.Conn() != conn {
@@ -193,7 +199,7 @@ func (l *xactLock) within(ctx context.Context, statement string, ask func(contex
 			}
 		}
 		if err = ask(ctx, conn, statement, l.key); errors.Is(err, strategies.ErrNotAcquired) {
-			_ = l.tx.Rollback(ctx) // who can't hear that hears of the session's end
+			_ = l.tx.Rollback(ctx) // if this fails, the session ends
 			l.tx = nil
 		}
 		return err

@@ -1,5 +1,6 @@
-// Package postgres has locks on PostgreSQL: its advisory locks, and rows that are leases. What comes in is a
-// [strategies.Env] with Servers; what goes out are [strategies.Strategy]s.
+// Package postgres implements locks on PostgreSQL: advisory locks, and rows with a lease. The input
+// is a [strategies.Env] with Servers; the outputs are [strategies.Strategy]s. The locks run in real
+// time only.
 package postgres
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Service is the name of the service, and Pooled of the one that is the same behind a pooler.
+// Service is the name of the service. Pooled is the name of the same service behind a pooler.
 const (
 	Service = "postgres"
 	Pooled  = "pgbouncer"
@@ -26,8 +27,8 @@ func All() []strategies.Strategy {
 	return []strategies.Strategy{advisory(), advisoryXact(), row(), rowSync(), rowSequence()}
 }
 
-// session is one client's connection, which begins with the first statement, and anew when it has ended. What
-// belongs to a session ends with it, whoever ended it.
+// session is one client's connection. It begins with the first statement; if it has ended, the next
+// statement begins a new connection. Locks of a session end with it, even if the server ended it.
 type session struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
@@ -47,18 +48,20 @@ func newSession(env strategies.Env) (*session, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	config.User, config.Password, config.ConnectTimeout = at.Username, at.Password, env.TTL
-	// One message there and one back for a statement, and none that is prepared: that is what goes through poolers, too.
+	// Each statement is one message with one reply and is not prepared, so it also works through
+	// poolers.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return &session{config: config}, nil
 }
 
-// alive reports whether there is a session of which this client hasn't been told that it has ended.
+// alive reports whether there is a session that has not ended as far as this client knows.
 func (s *session) alive() bool { return s.conn != nil && !s.conn.IsClosed() }
 
-// over reports whether an error says that the session had ended before the statement set out.
+// over reports whether the error shows that the session had ended before the statement was sent.
 func (s *session) over(err error) bool { return err != nil && !s.alive() && pgconn.SafeToRetry(err) }
 
-// begin returns the session, a new one if the last has ended. The error wraps [strategies.ErrNotAcquired]: nothing was asked yet.
+// begin returns the session, or a new one if the last has ended. The error wraps
+// [strategies.ErrNotAcquired], because no statement was sent yet.
 func (s *session) begin(ctx context.Context) (*pgx.Conn, error) {
 	if !s.alive() {
 		conn, err := pgx.ConnectConfig(ctx, s.config)
@@ -70,8 +73,8 @@ func (s *session) begin(ctx context.Context) (*pgx.Conn, error) {
 	return s.conn, nil
 }
 
-// ask has a session for a statement. If it turns out that the one that there was had ended the statement is tried on another, as
-// pools of connections do.
+// ask runs a statement in a session. If the existing session turns out to have ended, ask runs the
+// statement in a new session, as connection pools do.
 func (s *session) ask(ctx context.Context, do func(*pgx.Conn) error) error {
 	conn, err := s.begin(ctx)
 	if err != nil {
@@ -86,21 +89,21 @@ func (s *session) ask(ctx context.Context, do func(*pgx.Conn) error) error {
 	return do(conn)
 }
 
-// leave is how long a lock takes at most to tell the server that it goes.
+// leave is the maximum time for closing the session in Close.
 const leave = 100 * time.Millisecond
 
-// Close ends the session, and with it what it holds.
+// Close ends the session and releases its locks.
 func (s *session) Close() error {
 	if !s.alive() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leave)
 	defer cancel()
-	_ = s.conn.Close(ctx) // the server sees the end, if not the word
+	_ = s.conn.Close(ctx) // the server notices the closed connection even without the message
 	return nil
 }
 
-// code returns what the server calls an error, empty if it is none of its own.
+// code returns the server's error code, or an empty string if the error is not from the server.
 func code(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -109,7 +112,7 @@ func code(err error) string {
 	return ""
 }
 
-// What servers call errors, as in appendix A of the manual.
+// Error codes of appendix A of the PostgreSQL manual.
 const (
 	lockNotAvailable = "55P03"
 	undefinedTable   = "42P01"

@@ -11,14 +11,14 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// row is a row of a table that is the lock while its date has not come: the pattern of document 002, a lock by a database, with a
-// lease in place of a row that nobody deletes when its owner has died.
+// row returns the lock that is a table row until its expiry time. The pattern is that of document
+// 002, a lock by a database, with a lease instead of a row that remains after its owner's death.
 //
-// What it promises: the server's clock alone decides when a lease is over, and a row that a transaction has committed
-// outlives its server's restart. Whoever finds it taken asks again every 100 ms.
+// Guarantee: only the server's clock decides when a lease has ended, and a committed row survives a
+// restart of its server. A client that finds the lock taken polls every 100 ms.
 //
-// Its known faults are those of any lease: its holder may take longer, and isn't told. An asynchronous standby that is promoted
-// may not have the row.
+// Known faults: those of any lease: the holder may take longer, without a notification. A promoted
+// asynchronous standby may not have the row.
 func row() strategies.Strategy {
 	return strategies.Strategy{
 		Name:     "postgres-row",
@@ -27,17 +27,17 @@ func row() strategies.Strategy {
 		Source:   "document 002 (lock by a database), with a lease",
 		Tags:     []string{strategies.TagSingle, strategies.TagExtending},
 		Query:    "SELECT owner, extract(epoch FROM expires) - extract(epoch FROM clock_timestamp()) FROM lockfault_locks WHERE name = $1",
-		Expected: map[string][]string{"ghost-retry": {"unavailable"}}, // pgx asks nothing a second time by itself
+		Expected: map[string][]string{"ghost-retry": {"unavailable"}}, // pgx does not retry by itself
 		New:      func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "local") },
 	}
 }
 
-// rowSync is postgres-row that waits, as it acquires, until a standby has the row: synchronous_commit = remote_apply, with
-// synchronous_standby_names = '*' on the primary.
+// rowSync returns postgres-row with synchronous replication: an acquire waits until a standby has
+// the row (synchronous_commit = remote_apply, with synchronous_standby_names = '*' on the primary).
 //
-// What it promises: that standby knows the lock when it is promoted.
-// Its known faults: without a standby nothing is acquired, while the primary asks for one; and one that was promoted beside the
-// primary asks for none.
+// Guarantee: that standby has the lock when it is promoted. Known faults: without a standby no
+// acquire succeeds while the primary requires one. A standby that was promoted while the primary
+// still runs requires no standby.
 func rowSync() strategies.Strategy {
 	s := row()
 	s.Name = "postgres-row-sync"
@@ -48,17 +48,18 @@ func rowSync() strategies.Strategy {
 	return s
 }
 
-// rowSequence is postgres-row with a number of a sequence as fencing token.
+// rowSequence returns postgres-row with a sequence number as fencing token.
 //
-// Its known fault: a sequence writes 32 numbers at a time to the log, so a standby that is promoted goes on behind those if
-// it has that record, and hands out old numbers if it hasn't.
+// Known fault: a sequence logs 32 numbers at a time. A promoted standby continues after these 32
+// numbers if it has that log record, and issues old numbers again if it does not.
 func rowSequence() strategies.Strategy {
 	s := row()
 	s.Name = "postgres-row-sequence"
 	s.Summary = "postgres-row, with a number of a sequence as fencing token"
 	s.Source = "Kleppmann 2016, How to do distributed locking, with PostgreSQL's sequences"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	// What a standby goes on with is larger than any number that was handed out, unless the record of 32 is lost with the rest.
+	// A standby continues with a number that is larger than all issued numbers, unless the log
+	// record of 32 numbers is lost, too.
 	s.Expected["failover-lost-write"], s.Expected["split-brain"] = []string{"overlap", "stale-write", "lost-lock"}, []string{"overlap"}
 	s.Nondeterministic = map[string]string{"failover-lost-write": "A writes as soon as B holds, as B does, and only a write that comes after one with a larger token is refused"}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
@@ -71,19 +72,19 @@ func rowSequence() strategies.Strategy {
 	return s
 }
 
-// schema makes what the locks need; two who do that at once get in each other's way.
+// schema creates the table and the sequence of the locks. Two concurrent executions can conflict.
 const schema = `
 CREATE TABLE IF NOT EXISTS lockfault_locks (name text PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, expires timestamptz NOT NULL);
 CREATE SEQUENCE IF NOT EXISTS lockfault_tokens;
 `
 
-// pause is how long a client that found the lock taken waits before it asks again.
+// pause is the delay between two attempts of a client that found the lock taken.
 const pause = 100 * time.Millisecond
 
 type rowLock struct {
 	*session
 	env   strategies.Env
-	owner string // of the present hold, or the last
+	owner string // of the current or the last hold
 	token int64
 }
 
@@ -97,15 +98,15 @@ func newRow(env strategies.Env, commit string) (*rowLock, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), env.TTL)
 	defer cancel()
 	if conn, err := l.begin(ctx); err == nil {
-		_ = prepare(ctx, conn) // else the first statement does
+		_ = prepare(ctx, conn) // otherwise the first statement creates the table
 	}
 	return l, nil
 }
 
-// prepare makes the table unless it is there.
+// prepare creates the table unless it exists.
 func prepare(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, schema, pgx.QueryExecModeSimpleProtocol)
-	if c := code(err); c == uniqueViolation || c == duplicateTable { // somebody else did that meanwhile
+	if c := code(err); c == uniqueViolation || c == duplicateTable { // another client created it in the meantime
 		return nil
 	}
 	return err
@@ -161,7 +162,7 @@ func (l *rowLock) Extend(ctx context.Context) error {
 		l.env.Key, l.owner, l.env.TTL.Seconds())
 }
 
-// own executes a statement about the row if it is this owner's.
+// own executes a statement that affects the row only if this client owns it.
 func (l *rowLock) own(ctx context.Context, statement string, args ...any) error {
 	if l.owner == "" {
 		return strategies.ErrNotHeld
@@ -175,7 +176,7 @@ func (l *rowLock) own(ctx context.Context, statement string, args ...any) error 
 	})
 }
 
-// sequenceRow is one that hands out its tokens.
+// sequenceRow is a rowLock with fencing tokens.
 type sequenceRow struct{ *rowLock }
 
 // Token implements [strategies.Fenced].

@@ -11,9 +11,9 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// redislockStrategy is redislock: a script that does SET NX PX, and sets the
-// lease anew if it finds its own value there already, so that it can safely be
-// sent twice; asked again every 100 ms; released by a compare-and-delete script.
+// redislockStrategy returns the library redislock. A script does SET NX PX; if the key already has
+// the client's own value, the script resets the lease, so the script can safely be sent twice. The
+// client polls every 100 ms and releases with a compare-and-delete script.
 //
 // Known faults: those of any lock on one server without renewal.
 func redislockStrategy() strategies.Strategy {
@@ -25,8 +25,8 @@ func redislockStrategy() strategies.Strategy {
 	}, nil)
 }
 
-// Redislock completes a strategy, which has everything but New, with the library
-// redislock. Its tokens are the library's own, at random, if token is nil.
+// Redislock returns the strategy s with a New that uses the library redislock. The token function
+// returns the owner value; if token is nil, the library generates random tokens.
 func Redislock(s strategies.Strategy, token func(strategies.Env) string) strategies.Strategy {
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		if err := env.Check(s.Name, 1); err != nil {
@@ -45,14 +45,13 @@ type redislockLock struct {
 	name   string
 	env    strategies.Env
 	client *redislock.Client
-	token  string          // empty has the library draw one for each acquire
-	lock   *redislock.Lock // nil before the first acquire, which Release allows
+	token  string          // if empty, the library generates a token for each acquire
+	lock   *redislock.Lock // nil before the first acquire; the library's Release accepts nil
 }
 
-// Acquire lets the library retry. It never leaves the library to find that the
-// time is over, since it returns the same error for that as for a command that
-// was cut short: the deadline is passed on in a backoff that ends before it.
-// Without a deadline the library gives up after a TTL, so it is called again.
+// Acquire uses the library's retries. The deadline is passed in a backoff that ends before the
+// deadline, because the library returns the same error for the deadline as for an interrupted
+// command. Without a deadline the library gives up after a TTL, so Acquire calls it again.
 func (l *redislockLock) Acquire(ctx context.Context) error {
 	if deadline, limited := ctx.Deadline(); limited {
 		return l.obtain(ctx, untilDeadline{redislock.LinearBackoff(retryDelay), deadline})
@@ -104,8 +103,8 @@ func (l *redislockLock) Extend(ctx context.Context) error {
 	return l.held(l.lock.Refresh(ctx, l.env.TTL, nil))
 }
 
-// held translates the result of an operation on a lock that is held. The
-// library says ErrNotObtained for a refresh that came too late.
+// held translates the result of an operation on a held lock. The library returns ErrNotObtained for
+// a refresh that was too late.
 func (l *redislockLock) held(err error) error {
 	switch {
 	case err == nil:
@@ -117,7 +116,7 @@ func (l *redislockLock) held(err error) error {
 	}
 }
 
-// untilDeadline is a backoff that ends rather than reach the deadline.
+// untilDeadline is a backoff that ends before it would reach the deadline.
 type untilDeadline struct {
 	redislock.RetryStrategy
 	deadline time.Time

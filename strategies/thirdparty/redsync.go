@@ -15,8 +15,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// redsyncOne is redsync on a single node: SET NX with an expiry, within 5 % of
-// the TTL, released by its own compare-and-delete script.
+// redsyncOne returns redsync on a single node. The lock uses SET NX with an expiry, a timeout of 5
+// % of the TTL, and a release by redsync's own compare-and-delete script.
 //
 // Known faults: those of any lock on one server without renewal.
 func redsyncOne() strategies.Strategy {
@@ -24,12 +24,12 @@ func redsyncOne() strategies.Strategy {
 		"the library redsync on one node")
 }
 
-// redsyncFive is redsync on five nodes, its Redlock: it asks all of them at
-// once, each for 5 % of the TTL at most.
+// redsyncFive returns redsync on five nodes, which is its Redlock. The lock asks all nodes at once,
+// each with a timeout of 5 % of the TTL.
 //
-// Known faults: those of redlock. When the caller's context ends in the middle
-// of an attempt, the clean-up is sent with a context that has ended too, so it
-// isn't sent, and what was granted stays for its TTL.
+// Known faults: those of redlock. If the caller's context ends during an attempt, the library
+// starts the clean-up with a context that has also ended, so nothing is sent, and granted keys
+// remain for their TTL.
 func redsyncFive() strategies.Strategy {
 	return redsyncOn("redsync-5", 5, []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagExtending},
 		"the library redsync, Redlock on a majority of five nodes asked at once")
@@ -45,13 +45,13 @@ func redsyncOn(name string, nodes int, tags []string, summary string) strategies
 	}, nil)
 }
 
-// RedsyncPools makes one pool for each node that a lock is to live on, given in order,
-// on another client library than go-redis or set up in another way. The lock's Close
-// calls closeAll, if there is one.
+// RedsyncPools returns one pool for each node of a lock, in the order of the nodes. A RedsyncPools
+// serves for another client library than go-redis, or for other settings. The lock's Close calls
+// closeAll if closeAll is not nil.
 type RedsyncPools func(env strategies.Env, nodes int) (pools []redsyncredis.Pool, closeAll func() error, err error)
 
-// Redsync completes a strategy, which has everything but New, with a redsync mutex of
-// these options. Its pools are those of Env.Nodes if connect is nil.
+// Redsync returns the strategy s with a New that creates a redsync mutex with the given options. If
+// connect is nil, the pools use Env.Nodes.
 func Redsync(s strategies.Strategy, connect RedsyncPools, options ...redsync.Option) strategies.Strategy {
 	if connect == nil {
 		connect = goRedisPools
@@ -64,15 +64,15 @@ func Redsync(s strategies.Strategy, connect RedsyncPools, options ...redsync.Opt
 		if s.Nodes <= 1 {
 			nodes = 1
 		}
-		// In the order of the nodes, which WithShufflePools would mix up
-		// by the global source of randomness; it is off by default.
+		// The pools keep the order of the nodes. WithShufflePools, which is off by default, would
+		// shuffle them with the global random source.
 		pools, closeAll, err := connect(env, nodes)
 		if err != nil {
 			return nil, err
 		}
-		// The library's own delay, 50 to 250 ms, drawn from the client's
-		// seed rather than from the global source. The generator is the
-		// lock's own, since Env.Rand is not for concurrent use.
+		// The delay is the library's own, 50 to 250 ms, but comes from the client's seed instead of
+		// the global random source. The lock has its own generator, since Env.Rand is not safe for
+		// concurrent use.
 		random := rand.New(rand.NewPCG(env.Rand.Uint64(), env.Rand.Uint64()))
 		delay := func(int) time.Duration {
 			return 50*time.Millisecond + time.Duration(random.Int64N(int64(200*time.Millisecond)))
@@ -80,8 +80,7 @@ func Redsync(s strategies.Strategy, connect RedsyncPools, options ...redsync.Opt
 		mutex := redsync.New(pools...).NewMutex(env.Key, append([]redsync.Option{
 			redsync.WithExpiry(env.TTL),
 			redsync.WithRetryDelayFunc(delay),
-			// How long to go on is for the caller's context to say, not
-			// for a number of tries.
+			// The caller's context limits the retries, not a number of tries.
 			redsync.WithTries(math.MaxInt),
 		}, options...)...)
 		lock := &redsyncLock{name: s.Name, env: env, mutex: mutex}
@@ -93,7 +92,7 @@ func Redsync(s strategies.Strategy, connect RedsyncPools, options ...redsync.Opt
 	return s
 }
 
-// goRedisPools are the pools of Env.Nodes, which the lock must not close.
+// goRedisPools returns the pools of Env.Nodes, which the lock must not close.
 func goRedisPools(env strategies.Env, nodes int) (pools []redsyncredis.Pool, closeAll func() error, err error) {
 	for _, client := range env.Nodes[:nodes] {
 		pools = append(pools, goredis.NewPool(client))
@@ -107,7 +106,7 @@ type redsyncLock struct {
 	mutex *redsync.Mutex
 }
 
-// closingRedsync is a redsyncLock whose connections are its own.
+// closingRedsync is a redsyncLock that owns its connections.
 type closingRedsync struct {
 	*redsyncLock
 	closeAll func() error
@@ -123,9 +122,9 @@ func (l *redsyncLock) TryAcquire(ctx context.Context) error {
 	return l.acquired(l.mutex.TryLockContext(ctx))
 }
 
-// acquired translates the result of an attempt. The library reports that a
-// majority of the nodes said no, that it gave up, or all that went wrong; only
-// an error on the way to a node leaves the outcome open.
+// acquired translates the result of an attempt. The library reports that a majority of the nodes
+// refused, that it gave up, or all errors that occurred. Only an error in the communication with a
+// node makes the outcome unknown.
 func (l *redsyncLock) acquired(err error) error {
 	var taken *redsync.ErrTaken
 	switch {
@@ -148,8 +147,8 @@ func (l *redsyncLock) Extend(ctx context.Context) error {
 	return l.held(extended, err)
 }
 
-// held translates the result of an operation on a lock that is held: it is not
-// if a majority said so, or if no node failed to answer.
+// held translates the result of an operation on a held lock. The lock is not held if a majority of
+// the nodes said so, or if the operation failed and all nodes replied.
 func (l *redsyncLock) held(done bool, err error) error {
 	var taken *redsync.ErrTaken
 	switch {
@@ -164,13 +163,12 @@ func (l *redsyncLock) held(done bool, err error) error {
 	}
 }
 
-// ValidUntil translates the library's time, which is time.Now's, to the
-// client's clock.
+// ValidUntil converts the library's time, which is on the clock of time.Now, to the client's clock.
 func (l *redsyncLock) ValidUntil() time.Time {
 	return l.env.Now().Add(time.Until(l.mutex.Until()))
 }
 
-// isRedisError reports whether a node could not be asked.
+// isRedisError reports whether the communication with a node failed.
 func isRedisError(err error) bool {
 	var unreachable *redsync.RedisError
 	return errors.As(err, &unreachable)

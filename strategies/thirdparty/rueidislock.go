@@ -15,49 +15,46 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// rueidislockStrategy is the library rueidislock with its default of two out of three
-// keys, all on one server, each taken by a script that does SET NX PXAT, renewed by PEXPIREAT each
-// half of the lease, released by a compare-and-delete script. Each script reads its
-// key, too, under CLIENT TRACKING: who waits for the lock, or holds it, is told by the
-// server that a key has changed, and then tries again, or asks whether it is still
-// its own.
+// rueidislockStrategy returns the library rueidislock with its default of two out of three keys.
+// All keys are on one server. A script with SET NX PXAT acquires each key, PEXPIREAT renews it each
+// half of the lease, and a compare-and-delete script releases it. Each script also reads its key
+// under CLIENT TRACKING: the server notifies waiting clients and the holder that a key has changed.
+// A waiting client then tries again; the holder checks whether the key still has its own value.
 //
-// NoLoopTracking is set, which Redis has to be 7.0.5 for. Without it a renewal is a
-// change that its client is told of, which renews again for that, and so on: from the
-// first renewal to the release commands follow each other as fast as the network lets
-// them.
+// The strategy sets NoLoopTracking, which requires Redis 7.0.5. Without NoLoopTracking, the server
+// notifies a client of its own renewal, the client renews again because of the notification, and so
+// on: from the first renewal to the release, commands follow each other as fast as the network
+// permits.
 //
-// Its histories aren't the same each time: a goroutine for each key sends that key's
-// release, and repeats what was on its way when a connection broke, and in which order
-// those of one hold send nobody decides by a seed. With KeyMajority 1 there is one
-// key, and a race that is worse: an attempt that fails starts a goroutine before it
-// counts the failure. If that is first, which is rare, it takes the attempt for a
-// release and removes what its client waits by. Nothing wakes that client then, before
-// the caller gives up.
+// Histories of rueidislock are not reproducible. One goroutine per key sends the key's release, and
+// repeats a command that was in progress when a connection broke. No seed controls the order in
+// which the goroutines of one hold send. With KeyMajority 1 there is only one key, but a worse
+// race: a failed attempt starts a goroutine before the attempt counts the failure. If the goroutine
+// is first, which is rare, it mistakes the attempt for a release and removes the state with which
+// its client waits. Nothing then wakes that client before the caller gives up.
 //
 // Known faults:
-//   - Dates come from time.Now, which no option replaces, not even FallbackSETPX: that
-//     is for the acquire alone, and renewals go on with PEXPIREAT. If the client's clock
-//     is behind the server's by a lease, its keys are gone as soon as they are written, and
-//     the acquire succeeds all the same: everybody gets the lock. If it is ahead, keys whose
-//     holder died stay for so much longer. A script can move the server's clock. The
-//     client's it moves in Env.Now, which the library doesn't ask: client-clock-skew
-//     has nothing to say of this lock.
-//   - The hold outlives the lease. A renewal may take a whole lease from the moment at
-//     which it sets out, half a lease after the one before: until that has passed, the
-//     context that stands for the hold isn't cancelled.
-//   - Who waits asks again when he is told to, and never else. A message that is lost is
-//     waited for until the caller gives up, though the lock be free.
-//   - A failed attempt and a release return when the scripts that delete the keys were
-//     answered, for which they wait as long as the lease may last, whatever context
-//     there is. A release returns nothing: that it failed is not said.
+//   - Expiry times use time.Now, which no option replaces. FallbackSETPX applies to the acquire
+//     only; renewals still use PEXPIREAT. If the client's clock is behind the server's clock by a
+//     lease, its keys expire as soon as they are written, and the acquire succeeds nevertheless:
+//     every client gets the lock. If the client's clock is ahead, the keys of a dead holder
+//     remain longer by the difference. A script can move the server's clock. A script moves the
+//     client's clock in Env.Now, which the library does not read, so client-clock-skew tests
+//     nothing for this lock.
+//   - The hold outlives the lease. A renewal may take a whole lease from its start, which is half
+//     a lease after the previous renewal: until then, the context of the hold is not cancelled.
+//   - A waiting client tries again only after a notification. After a lost notification it waits
+//     until the caller gives up, even if the lock is free.
+//   - A failed attempt and a release return when the scripts that delete the keys have been
+//     answered. They wait up to a lease, regardless of the context. A release returns no result,
+//     so its failure is not reported.
 //   - Those of any lock on one server.
 func rueidislockStrategy() strategies.Strategy {
 	return Rueidislock("rueidislock", "the library rueidislock: SET NX PXAT on two of three keys, renewed by itself, woken by the server's invalidations", nil)
 }
 
-// Rueidislock is the library under another name, with other options than those of the
-// strategy rueidislock where set changes them.
+// Rueidislock returns a strategy of the library under another name. If set is not nil, it changes
+// the options of the strategy rueidislock.
 func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) strategies.Strategy {
 	return strategies.Strategy{
 		Name:    name,
@@ -80,12 +77,12 @@ func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) stra
 						return env.Dial(ctx, "tcp", addr)
 					},
 					ConnWriteTimeout: env.ReadTimeout(),
-					ClientSetInfo:    rueidis.DisableClientSetInfo, // for CLIENT LIST, and a right more to be given
-					// A connection that is idle for a second is asked whether it is
-					// there; as all else here, in proportion to a lease of 30 s.
+					ClientSetInfo:    rueidis.DisableClientSetInfo, // needed only for CLIENT LIST, and would require another permission
+					// The keep-alive probes an idle connection after 1 s. Like all times here, the
+					// value is proportional to a lease of 30 s.
 					Dialer: net.Dialer{KeepAlive: env.TTL / 30},
-					// The library's own delays without their share of chance, which
-					// comes from the global source.
+					// The library's own delays without their random part, which uses the global
+					// random source.
 					RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
 						return min(env.TTL/30, time.Microsecond<<min(20, attempts))
 					},
@@ -93,10 +90,9 @@ func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) stra
 				KeyPrefix:      rueidislockPrefix,
 				KeyValidity:    env.TTL,
 				NoLoopTracking: true,
-				// For how long an answer is waited for is for the script to say. The
-				// library's own 20 ms, whatever the lease, are over on a busy machine
-				// before a connection has been made, and nothing wakes a client whose
-				// attempt ended so.
+				// The script determines how long to wait for a reply. The library's own 20 ms, for
+				// any lease, pass on a busy machine before a connection exists, and nothing wakes a
+				// client whose attempt ended this way.
 				TryNextAfter: env.ReadTimeout(),
 			}
 			if set != nil {
@@ -111,10 +107,11 @@ func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) stra
 	}
 }
 
-// rueidislockPrefix is the library's default.
+// rueidislockPrefix is the library's default prefix.
 const rueidislockPrefix = "rueidislock"
 
-// majority reads that the lock is whose most of its keys are.
+// majority returns the client that owns most of the lock's keys. majority is a
+// [strategies.Strategy] Owner.
 func majority(c strategies.Change) (client string, known bool) {
 	keys := map[string]int{}
 	for _, key := range c.After {
@@ -138,13 +135,13 @@ func majority(c strategies.Change) (client string, known bool) {
 type rueidislockLock struct {
 	env    strategies.Env
 	locker rueidislock.Locker
-	held   context.Context // ends when the library takes the lock for lost; nil while it isn't held
+	held   context.Context // ends when the library considers the lock lost; nil while the lock is not held
 	free   context.CancelFunc
-	under  sync.WaitGroup // releases on their way
+	under  sync.WaitGroup // releases in progress
 }
 
-// Acquire returns what the library says of a caller who gives up: that he did, even if
-// the last attempt was cut short and nobody knows what came of it.
+// Acquire returns the library's result for a caller that gives up: not acquired, even if the last
+// attempt was interrupted and its outcome is unknown.
 func (l *rueidislockLock) Acquire(ctx context.Context) error {
 	err := l.acquire(ctx, l.locker.WithContext)
 	if err != nil && ctx.Err() != nil {
@@ -157,9 +154,9 @@ func (l *rueidislockLock) TryAcquire(ctx context.Context) error {
 	return l.acquire(ctx, l.locker.TryWithContext)
 }
 
-// acquire lets the library acquire. The context that it is given is about the hold,
-// too, and a deadline of it cuts the lease short. So it is given one of its own,
-// which ends with the caller's only as long as the caller waits.
+// acquire lets the library acquire the lock. The library uses its context for the hold, too, and a
+// deadline of the context shortens the lease. Therefore the library gets a separate context, which
+// ends with the caller's context only while the caller waits.
 func (l *rueidislockLock) acquire(ctx context.Context, by func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
 	if ctx.Err() != nil {
 		return l.notAcquired(ctx.Err())
@@ -167,7 +164,7 @@ func (l *rueidislockLock) acquire(ctx context.Context, by func(context.Context, 
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
 	held, free, err := by(whole, l.env.Key)
-	if !stop() && err == nil { // it is being released again
+	if !stop() && err == nil { // the caller gave up: release the lock again
 		free()
 		err = ctx.Err()
 	}
@@ -186,9 +183,8 @@ func (l *rueidislockLock) notAcquired(why error) error {
 	return fmt.Errorf("strategies: rueidislock: %s: %w: %w", l.env.Key, why, strategies.ErrNotAcquired)
 }
 
-// Release says of a lock that the library took for lost that it isn't held. What
-// came of a release that was tried the library doesn't tell. It goes on when ctx is
-// done; Close waits for it.
+// Release returns ErrNotHeld for a lock that the library considers lost. The library does not
+// report the result of a release. The release continues after ctx is done; Close waits for it.
 func (l *rueidislockLock) Release(ctx context.Context) error {
 	if l.held == nil || l.held.Err() != nil {
 		return fmt.Errorf("strategies: rueidislock: %s: %w", l.env.Key, strategies.ErrNotHeld)
@@ -207,7 +203,7 @@ func (l *rueidislockLock) Release(ctx context.Context) error {
 	}
 }
 
-// Lost is closed when the library cancels the context that stands for the hold.
+// Lost returns a channel that is closed when the library cancels the context of the hold.
 func (l *rueidislockLock) Lost() <-chan struct{} {
 	if l.held == nil {
 		return nil
@@ -218,7 +214,7 @@ func (l *rueidislockLock) Lost() <-chan struct{} {
 func (l *rueidislockLock) Close() error {
 	l.locker.Close()
 	if l.free != nil {
-		l.free() // what renews it has ended by now, or will
+		l.free() // the renewals have ended or will end
 	}
 	l.under.Wait()
 	return nil

@@ -1,9 +1,9 @@
-// Package thirdparty adapts lock libraries by other people to the strategies'
-// interfaces. The libraries are as their authors published them and are used
-// through their public constructors; an adapter only translates results.
+// Package thirdparty adapts lock libraries by other authors to the interfaces of package
+// strategies. The libraries are unmodified and are used through their public constructors; an
+// adapter only translates results.
 //
-// A [strategies.Env] comes in, a [strategies.Lock] goes out. Of this module the
-// package imports strategies alone.
+// The input is a [strategies.Env], the output a [strategies.Lock]. The only package of this module
+// that thirdparty imports is strategies.
 package thirdparty
 
 import (
@@ -12,12 +12,10 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// retryDelay is how long the adapters ask a library to wait between attempts
-// where its own default is none.
+// retryDelay is the delay between attempts for libraries without a default delay.
 const retryDelay = 100 * time.Millisecond
 
-// All returns the adapted libraries, in the order in which reports list them.
-// The slice is the caller's to keep.
+// All returns the adapted libraries, in the order of the reports. The caller owns the slice.
 func All() []strategies.Strategy {
 	return []strategies.Strategy{
 		redsyncOne(),

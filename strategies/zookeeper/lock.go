@@ -11,18 +11,19 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// lock is one client's lock. Its session begins with it, and anew when it has ended. It is used by
-// one goroutine at a time.
+// lock is one client's lock. Its session begins with the lock, and begins again after it has ended.
+// Only one goroutine at a time may use a lock.
 type lock struct {
 	env     strategies.Env
 	path    string
-	named   bool // its node must be found, for its zxid
+	named   bool // acquire must find the node, for its zxid
 	session *session
 	recipe  *zk.Lock // of that session
 	token   int64    // the zxid of the last hold's node
 }
 
-// leave is how long a lock takes at most to tell the servers that it goes: a tenth of the lease.
+// leave returns the maximum time that a lock waits for its clean-up, in abandon and in Close: a
+// tenth of the lease.
 func (l *lock) leave() time.Duration { return l.env.TTL / 10 }
 
 func newLock(env strategies.Env, named bool) (*lock, error) {
@@ -33,14 +34,15 @@ func newLock(env strategies.Env, named bool) (*lock, error) {
 	if err := l.begin(); err != nil {
 		return nil, err
 	}
-	// Where no server is to be had now, an acquire waits for one.
+	// If no server is available now, an acquire waits for one.
 	ctx, cancel := context.WithTimeout(context.Background(), env.TTL)
 	defer cancel()
 	_ = l.session.await(ctx)
 	return l, nil
 }
 
-// begin begins a session, and a recipe in it: one of an expired session says for ever that it holds.
+// begin begins a session and makes a recipe in it. A recipe of an expired session stays locked
+// forever.
 func (l *lock) begin() error {
 	s, err := open(l.env)
 	if err != nil {
@@ -50,20 +52,22 @@ func (l *lock) begin() error {
 	return nil
 }
 
-// newRecipe returns a recipe that holds nothing. What it makes belongs to whoever has said the same password.
+// newRecipe returns an unlocked recipe. Its nodes belong to the clients that logged in with the
+// same password.
 func (l *lock) newRecipe(s *session) *zk.Lock {
 	return zk.NewLock(s.conn, l.path, zk.AuthACL(zk.PermAll))
 }
 
-// end ends the session, and begins another one.
+// end ends the session and begins a new one.
 func (l *lock) end() error {
 	l.session.close()
 	return l.begin()
 }
 
-// Acquire implements [strategies.Lock]. An attempt that a broken connection ends is made again, until ctx is done.
+// Acquire implements [strategies.Lock]. An attempt that ends with a broken connection is repeated
+// until ctx is done.
 func (l *lock) Acquire(ctx context.Context) error {
-	unclear := false // whether a former attempt left its node, for as long as its session lasts
+	unclear := false // a previous attempt may have left its node, which lasts as long as its session
 	for {
 		err := l.attempt(ctx, false)
 		if err == nil {
@@ -72,22 +76,22 @@ func (l *lock) Acquire(ctx context.Context) error {
 		unclear = unclear || !errors.Is(err, strategies.ErrNotAcquired)
 		if errors.Is(err, zk.ErrDeadlock) || !pause(ctx, nil) {
 			if unclear {
-				return errors.New(err.Error()) // what it wraps is about the last attempt alone
+				return errors.New(err.Error()) // the wrapped error is about the last attempt only
 			}
 			return err
 		}
 	}
 }
 
-// TryAcquire implements [strategies.TryAcquirer]. The recipe has no such thing: it is told to acquire, and given up when
-// its node is seen behind another.
+// TryAcquire implements [strategies.TryAcquirer]. The recipe has no such operation: the adapter
+// starts an acquire, and gives up when it sees another node before its own.
 func (l *lock) TryAcquire(ctx context.Context) error { return l.attempt(ctx, true) }
 
-// errTaken says that somebody else is there.
+// errTaken reports that another client is first in the queue.
 var errTaken = errors.New("another node is before its own")
 
-// attempt has the recipe acquire once, and does not wait for its turn if it is but to try. The error wraps
-// [strategies.ErrNotAcquired] if nothing is left of that.
+// attempt makes the recipe acquire once. If try is true, attempt does not wait for its turn. The
+// error wraps [strategies.ErrNotAcquired] if the attempt left no node.
 func (l *lock) attempt(ctx context.Context, try bool) error {
 	if l.session.over() {
 		if err := l.end(); err != nil {
@@ -95,7 +99,7 @@ func (l *lock) attempt(ctx context.Context, try bool) error {
 		}
 	}
 	if err := l.session.await(ctx); err != nil {
-		return not(strategies.ErrNotAcquired, err) // nothing but a session can be there
+		return not(strategies.ErrNotAcquired, err) // at most a session can exist
 	}
 	recipe, done := l.recipe, make(chan error, 1)
 	go func() { done <- recipe.LockWithData([]byte(l.env.Owner)) }()
@@ -123,10 +127,10 @@ func (l *lock) attempt(ctx context.Context, try bool) error {
 	}
 }
 
-// errNoNode says that the recipe believes that it holds and has no node.
+// errNoNode reports that the recipe is locked but has no node.
 var errNoNode = errors.New("the session that had the node has expired")
 
-// name finds out the token of a hold that has just begun.
+// name determines the token of a hold that has just begun.
 func (l *lock) name(ctx context.Context) error {
 	type answer struct {
 		node
@@ -158,10 +162,10 @@ func (l *lock) name(ctx context.Context) error {
 	return nil
 }
 
-// abandon gives up what may be there of a hold or an attempt, and says so by an error: it wraps
-// [strategies.ErrNotAcquired] if a server said that nothing is left. Else what is left goes with its session,
-// which nobody renews any more. If the recipe has not come back, that ends it too, and it is not known what
-// it has yet to do.
+// abandon gives up a hold or an attempt and returns an error. The error wraps
+// [strategies.ErrNotAcquired] if a server confirmed that no node is left. Otherwise a remaining
+// node ends with its session, which is no longer renewed. If the recipe has not returned, abandon
+// ends the session, too, because the recipe's remaining actions are unknown.
 func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 	s, gone := l.session, make(chan bool, 1)
 	go func() {
@@ -188,10 +192,11 @@ func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 	return fmt.Errorf("zookeeper: %w", why)
 }
 
-// Release implements [strategies.Lock]. Where a broken connection took the answer along it asks again, until ctx is
-// done; then the session ends, and the lock is free at the latest when it would have expired.
+// Release implements [strategies.Lock]. If a broken connection lost the reply, Release retries
+// until ctx is done. The session then ends, and the lock is free at the latest when the session
+// would have expired.
 func (l *lock) Release(ctx context.Context) error {
-	asked := false // whether a former attempt may have deleted the node
+	asked := false // a previous attempt may have deleted the node
 	for {
 		recipe, done := l.recipe, make(chan error, 1)
 		go func() { done <- recipe.Unlock() }()
@@ -220,13 +225,15 @@ func (l *lock) Release(ctx context.Context) error {
 	}
 }
 
-// notHeld says that the lock is not the caller's, and has the recipe believe that, too.
+// notHeld returns an error for a lock that the caller does not hold, and replaces the recipe with
+// an unlocked one.
 func (l *lock) notHeld(err error) error {
 	l.recipe = l.newRecipe(l.session)
 	return not(strategies.ErrNotHeld, err)
 }
 
-// unclear says that nobody knows what a release came to, and gives up what may be there of the hold.
+// unclear gives up a hold after a release with an unknown outcome, and returns the result of the
+// release.
 func (l *lock) unclear(ctx context.Context, why error) error {
 	s := l.session
 	err := l.abandon(ctx, why, true)
@@ -236,20 +243,21 @@ func (l *lock) unclear(ctx context.Context, why error) error {
 	case s.over():
 		return not(strategies.ErrNotHeld, why)
 	}
-	return nil // a server said that the node is gone
+	return nil // a server confirmed that the node is deleted
 }
 
-// not says that something is not so, and why.
+// not returns an error that wraps the result and its reason.
 func not(what, why error) error { return fmt.Errorf("zookeeper: %w: %w", what, why) }
 
-// Lost implements [strategies.LossNotifier]: a server has said that the session is over.
+// Lost implements [strategies.LossNotifier]: the channel is closed when a server has reported the
+// end of the session.
 func (l *lock) Lost() <-chan struct{} { return l.session.expired }
 
 // Close ends the session and the connection.
 func (l *lock) Close() error {
 	select {
 	case <-l.session.close():
-	case <-time.After(l.leave()): // the session expires by itself
+	case <-time.After(l.leave()): // the session expires without a message
 	}
 	return nil
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A session is a connection with one session of ZooKeeper. The library begins another one on the same
-// connection when that has expired; by then a session is over here, and whoever has it takes a new one.
+// session is a connection with one ZooKeeper session. When the session has expired, the library
+// begins another one on the same connection; this type then counts as over, and its user begins a
+// new session.
 type session struct {
 	conn    *zk.Conn
-	ready   chan struct{} // closed when it has logged in
-	expired chan struct{} // closed when a server has said that it is over
-	closed  chan struct{} // closed when it was told to end
+	ready   chan struct{} // closed when the session has logged in
+	expired chan struct{} // closed when a server has reported the expiry
+	closed  chan struct{} // closed by close
 	once    sync.Once
 }
 
-// silent is a logger that says nothing: what the library does to connect again is no news.
+// silent is a logger that discards its messages: the library logs every reconnection.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// open begins a session. It doesn't wait until there is one.
+// open begins a session without waiting until it is established.
 func open(env strategies.Env) (*session, error) {
 	s := &session{ready: make(chan struct{}), expired: make(chan struct{}), closed: make(chan struct{})}
 	var addrs []string
@@ -50,7 +51,8 @@ func open(env strategies.Env) (*session, error) {
 	return s, nil
 }
 
-// logIn says the password when there is a server to say it to. The library says it again on each new connection.
+// logIn sends the password when a server is available. The library sends it again on each new
+// connection.
 func (s *session) logIn(as string) {
 	for {
 		err := s.conn.AddAuth("digest", []byte(as))
@@ -69,7 +71,7 @@ func (s *session) logIn(as string) {
 	}
 }
 
-// await returns when the session has logged in.
+// await waits until the session has logged in.
 func (s *session) await(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -93,14 +95,14 @@ func (s *session) over() bool {
 	}
 }
 
-// A node is one in a lock's queue.
+// node is a node in a lock's queue.
 type node struct {
 	name   string
-	zxid   int64 // at which it was made
-	behind int   // how many were before it
+	zxid   int64 // of its creation
+	behind int   // number of nodes before it
 }
 
-// node returns the node that this session has below the one of that path. One without a name says that it has none.
+// node returns the node of this session below the given path. The name is empty if there is none.
 func (s *session) node(path string) (node, error) {
 	children, _, err := s.conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -122,7 +124,8 @@ func (s *session) node(path string) (node, error) {
 	return node{}, nil
 }
 
-// queues returns a channel that is closed when the session's node is seen behind another, unless ctx is done before.
+// queues returns a channel that is closed when another node is seen before the session's node,
+// unless ctx is done first.
 func (s *session) queues(ctx context.Context, path string) <-chan struct{} {
 	seen := make(chan struct{})
 	go func() {
@@ -136,14 +139,15 @@ func (s *session) queues(ctx context.Context, path string) <-chan struct{} {
 	return seen
 }
 
-// number returns the number that a server has put behind a node's name, always in as many digits.
+// number returns the number that a server has appended to a node's name, with a fixed number of
+// digits.
 func number(name string) string { return name[strings.LastIndex(name, "-")+1:] }
 
-// clear deletes the node that this session has below the one of that path, and reports whether there was one. It
-// blocks until a server has said that it is gone, or the session is told to end.
+// clear deletes the node of this session below the given path, and reports whether there was one.
+// clear blocks until a server has confirmed the deletion, or the session is closed.
 func (s *session) clear(path string) (found bool, err error) {
 	for {
-		// Another server than the one that made the node may not have heard of it yet.
+		// A server other than the one that created the node may not have received it yet.
 		if _, err = s.conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
 			var n node
 			if n, err = s.node(path); err == nil && n.name == "" {
@@ -162,8 +166,8 @@ func (s *session) clear(path string) (found bool, err error) {
 	}
 }
 
-// close tells the session to end, and returns a channel that is closed when that was said, or could not be
-// said within the library's patience of some seconds. The session expires by itself then.
+// close ends the session. The returned channel is closed when the request was sent, or could not be
+// sent within the library's timeout of some seconds; the session then expires.
 func (s *session) close() <-chan struct{} {
 	said := make(chan struct{})
 	s.once.Do(func() { close(s.closed) })
@@ -174,11 +178,11 @@ func (s *session) close() <-chan struct{} {
 	return said
 }
 
-// between is how long a lock waits between two attempts.
+// between is the delay between two attempts.
 const between = 20 * time.Millisecond
 
-// pause waits between two attempts, and reports whether there is to be another: not when ctx is done or what ends them
-// has happened.
+// pause waits between two attempts, and reports whether to make another attempt: false if ctx is
+// done or end is closed.
 func pause(ctx context.Context, end <-chan struct{}) bool {
 	timer := time.NewTimer(between)
 	defer timer.Stop()

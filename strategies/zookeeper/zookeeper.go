@@ -1,5 +1,6 @@
-// Package zookeeper has locks on ZooKeeper, of the client library go-zookeeper. What comes in is a
-// [strategies.Env] with Servers; what goes out are [strategies.Strategy]s.
+// Package zookeeper implements locks on ZooKeeper with the client library go-zookeeper. The input
+// is a [strategies.Env] with Servers; the outputs are [strategies.Strategy]s. The locks run in real
+// time only.
 package zookeeper
 
 import "github.com/lockfault/lockfault/strategies"
@@ -7,39 +8,44 @@ import "github.com/lockfault/lockfault/strategies"
 // Service is the name of the service.
 const Service = "zookeeper"
 
-// members is how many servers an ensemble has: with fewer none may be missing.
+// members is the number of servers of an ensemble: a smaller ensemble could not lose a member.
 const members = 3
 
 // All returns the locks.
 func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced()} }
 
-// recipe is the lock recipe of go-zookeeper, as it is.
+// recipe returns the unmodified lock recipe of go-zookeeper.
 //
-// What it promises: who holds has the node with the smallest number below the lock's, which is ephemeral: it lives
-// as long as its session, and that lasts as long as a server hears of the client within the session's time, which
-// is the lease. Whoever else wants the lock waits for the node before his own to go
-// (https://zookeeper.apache.org/doc/current/recipes.html#sc_recipes_Locks). Nobody else gets the
-// lock as long as the session lasts, however servers fail, if a majority is left.
+// Guarantee: the holder has the node with the smallest number below the lock's node. The node is
+// ephemeral: it lives as long as its session, which lasts as long as a server receives messages
+// from the client within the session timeout, which is the lease. Every other client waits until
+// the node before its own is deleted
+// (https://zookeeper.apache.org/doc/current/recipes.html#sc_recipes_Locks). No other client gets
+// the lock while the session lasts, as long as a majority of the servers is left.
 //
-// Its known faults:
+// Known faults:
 //
-//   - A client that stops for longer than its session goes on believing that it holds, until it has
-//     reached a server again that tells it. What it writes meanwhile nobody refuses. A client that reaches no
-//     server is told nothing at all: only servers say that a session has expired
+//   - A client that stops for longer than its session believes that it holds the lock until it
+//     reaches a server again that reports the expiry. Its writes in the meantime are not refused.
+//     A client that reaches no server gets no notification: only servers report that a session
+//     has expired
 //     (https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions).
-//   - An acquire that ends in an error, because a connection broke while it looked whose turn it is, leaves its node
-//     behind, which nobody gets past as long as the session lives. This adapter deletes the node, or ends the session.
-//   - It takes no context. Who gives up has to close the connection, which ends the session; and a client that has
-//     begun to greet a server which doesn't answer waits for nearly seven sessions before it tries another one.
-//   - A lock object whose session has expired says that it holds, for ever: it can neither be acquired (ErrDeadlock)
-//     nor released (ErrNoNode). This adapter makes a new one.
+//   - An acquire that fails because a connection broke while it looked for its turn leaves its
+//     node, which blocks the queue as long as the session lives. This adapter deletes the node,
+//     or ends the session.
+//   - The recipe takes no context. To give up, a client has to close the connection, which ends
+//     the session. A client that has begun its handshake with a server that does not reply waits
+//     for nearly seven sessions before it tries another server.
+//   - A lock object whose session has expired stays locked forever: it can neither be acquired
+//     (ErrDeadlock) nor released (ErrNoNode). This adapter makes a new object.
 //
-// Scripts find what they expect of any lock that renews, but where a client greets a member that is stopped: it may
-// wait for longer than anybody who wants the lock. And of a client that goes on after a pause nobody knows whether it writes before it
-// hears that its session is over: some milliseconds are between. And where no member reaches another the lock is kept, not
-// unavailable: members that are alone expire no session, and the one who holds has it still when they are together again.
-// A connection on which an answer was lost is of no use any more, which the client finds out when it hears nothing of its pings: later
-// than ghost-retry waits.
+// The scripts' expectations for locks that renew apply, with these exceptions. A client in a
+// handshake with a stopped member may wait for longer than any client that wants the lock. After a
+// pause, it is a matter of milliseconds whether a client writes before it learns that its session
+// has ended. If no member reaches another, the lock is kept and not unavailable: isolated members
+// expire no session, and the holder still has the lock when they are connected again. A connection
+// on which a reply was lost is unusable. The client notices that when its pings get no reply, which
+// is later than ghost-retry waits.
 func recipe() strategies.Strategy {
 	behind := waits()
 	return strategies.Strategy{
@@ -59,14 +65,15 @@ func recipe() strategies.Strategy {
 	}
 }
 
-// chance is why some of what it shows is chance.
+// chance is the reason why some results are nondeterministic.
 const chance = "it is drawn by lot which member a client greets first, and who greets one that says nothing, stopped or cut off, waits for nearly seven sessions"
 
-// fenced is the same lock, and its token is the zxid at which its node was made, the number of that change in
-// the order of all. Nodes get the lock in the order in which they were made, so each holder's is larger than those
-// before. Who guards a resource by that refuses what is written by whoever held before.
+// fenced returns the same lock with a fencing token: the zxid at which its node was created. The
+// zxid is the number of that change in the order of all changes. Nodes get the lock in the order of
+// their creation, so each holder's token is larger than all previous ones. A resource that checks
+// the token refuses the writes of previous holders.
 //
-// The recipe doesn't say which node is its own. It is the one of its session, whose owner the node names.
+// The recipe does not expose its node. The adapter finds the node by the session that owns it.
 func fenced() strategies.Strategy {
 	s, behind := recipe(), waits()
 	s.Name = "zookeeper-lock-zxid"
@@ -85,11 +92,11 @@ func fenced() strategies.Strategy {
 	return s
 }
 
-// tokenLock is a lock that hands out zxids.
+// tokenLock is a lock with zxids as fencing tokens.
 type tokenLock struct{ *lock }
 
 // Token implements [strategies.Fenced].
 func (l *tokenLock) Token() int64 { return l.token }
 
-// waits is what comes of greeting a stopped member.
+// waits returns the anomalies that a handshake with a stopped member can cause.
 func waits() []string { return []string{"starvation", "unavailable"} }

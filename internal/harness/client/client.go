@@ -1,11 +1,10 @@
-// Package client is the inside of a client's process: it has the lock under
-// test, does what the script tells it, one thing after the other, and reports
-// what happened. In the world of virtual time it is a goroutine of the stage's
-// own process; in the worlds of real servers it is a process of its own, and
-// [Serve] speaks the protocol of docs/client-protocol.md.
+// Package client implements a client's process: it holds the lock under test, executes the script's
+// tasks one after the other, and reports the results. In the world of virtual time a client is a
+// goroutine of the runner's process. In the worlds of real servers a client is a separate process,
+// and [Serve] speaks the protocol of docs/client-protocol.md.
 //
-// A [Setup] and [Task]s come in; [Report]s go out. The package knows neither
-// scripts nor worlds.
+// The inputs are a [Setup] and [Task]s; the outputs are [Report]s. The package does not depend on
+// scripts or worlds.
 package client
 
 import (
@@ -27,24 +26,24 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A Host is where a client lives.
+// Host is the environment of a client.
 type Host struct {
-	// Stage hears the client's reports.
+	// Stage receives the client's reports.
 	Stage Stage
 	// Dial connects to a node by its name.
 	Dial func(ctx context.Context, node string) (net.Conn, error)
-	// Connect returns the client of a node by its name, in place of one that
-	// uses Dial; nil for the latter.
+	// Connect returns the Redis client for a node by its name. If Connect is nil, the package makes
+	// a client that uses Dial.
 	Connect func(node string) (redis.UniversalClient, error)
-	// Servers are where a strategy of another service than Redis finds them.
+	// Servers are the servers for a strategy of another service than Redis.
 	Servers []strategies.Server
 	// Now reads the client's wall clock.
 	Now func() time.Time
 }
 
-// A Client is one participant with its lock. Only [Client.Give],
-// [Client.CancelOperation] and [Client.Leave] may be called by others than its own goroutine, which first
-// makes the lock and then does what it is given.
+// Client is one participant with its lock. The client's own goroutine first makes the lock and then
+// executes tasks. Other goroutines may call only [Client.Give], [Client.CancelOperation] and
+// [Client.Leave].
 type Client struct {
 	setup    Setup
 	strategy strategies.Strategy
@@ -54,19 +53,19 @@ type Client struct {
 	lock     strategies.Lock
 	todo     chan Task
 
-	thoughts *rand.Rand // how long it thinks; nil until it does
+	thoughts *rand.Rand // random source of the pauses between rounds; nil before its first use
 
-	hold      int           // the number of the present hold; 0 if there is none
-	lossHeard chan struct{} // closed when it is over, for the one who waits for its loss
+	hold      int           // the number of the current hold; 0 if there is none
+	lossHeard chan struct{} // closed when the hold has ended, to end the goroutine that waits for its loss
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	made   []strategies.Lock
 	left   bool
-	cancel context.CancelFunc // ends the context of the operation that it is in; nil if it is in none
+	cancel context.CancelFunc // ends the context of the current operation; nil if there is none
 }
 
-// New returns a client that lives as long as the context. It has connections to
-// its nodes and no lock yet. The error is the host's.
+// New returns a client that lives as long as the context. The client has connections to its nodes
+// and no lock yet. The error is the host's.
 func New(life context.Context, setup Setup, strategy strategies.Strategy, host Host) (*Client, error) {
 	c := &Client{setup: setup, strategy: strategy, host: host, life: life, todo: make(chan Task, 1)}
 	h := fnv.New64a()
@@ -97,9 +96,8 @@ func New(life context.Context, setup Setup, strategy strategies.Strategy, host H
 	return c, nil
 }
 
-// Make makes the lock, and says in a report of kind [Made] or [Refused] what came
-// of it. It blocks for as long as the strategy's New does, which may well wait for
-// its servers: whoever calls it lets the world go on meanwhile.
+// Make makes the lock and returns a report of kind [Made] or [Refused]. Make blocks as long as the
+// strategy's New, which may wait for its servers, so the world must continue meanwhile.
 func (c *Client) Make() Report {
 	var err error
 	if c.lock, err = c.lockOn(c.setup.Key); err != nil {
@@ -109,8 +107,8 @@ func (c *Client) Make() Report {
 	return Report{Kind: Made, Fenced: fenced, Cancels: true}
 }
 
-// lockOn makes a lock on a key. The error is the strategy's. A lock that comes when
-// the client has left is closed at once.
+// lockOn makes a lock on a key. The error is the strategy's. If the client has left in the
+// meantime, lockOn closes the lock at once.
 func (c *Client) lockOn(key string) (lock strategies.Lock, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -135,12 +133,10 @@ func (c *Client) lockOn(key string) (lock strategies.Lock, err error) {
 	return lock, nil
 }
 
-// Give gives the client something to do. It must be done with what it was
-// given before.
+// Give passes a task to the client. The client must have done its previous task.
 func (c *Client) Give(t Task) { c.todo <- t }
 
-// Run does the tasks that the client is given until its life ends. The lock must be
-// made.
+// Run executes the client's tasks until its life ends. The lock must be made.
 func (c *Client) Run() {
 	for {
 		select {
@@ -155,7 +151,7 @@ func (c *Client) Run() {
 	}
 }
 
-// guard does a task and reports a panic of the strategy.
+// guard executes a task and reports a panic of the strategy.
 func (c *Client) guard(t Task) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -183,7 +179,7 @@ func (c *Client) report(r Report) bool {
 	return ok
 }
 
-// Leave closes what the client's locks and connections keep open.
+// Leave closes the client's locks and connections.
 func (c *Client) Leave() {
 	c.mu.Lock()
 	c.left = true
@@ -197,8 +193,8 @@ func (c *Client) Leave() {
 	}
 }
 
-// closeLock closes a lock that wants to be. One that can't close properly in a world
-// that has gone shows in the goroutines that it leaves behind.
+// closeLock closes a lock that implements io.Closer. closeLock ignores the error: a lock that fails
+// to close in a closed world shows in its remaining goroutines.
 func closeLock(lock strategies.Lock) {
 	if closer, ok := lock.(io.Closer); ok {
 		_ = closer.Close()

@@ -6,128 +6,121 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Setup says who a client is, and how its connections behave. Lengths of
-// time are nanoseconds in JSON, as everywhere in this protocol.
+// Setup identifies a client and configures its connections. Durations are nanoseconds in JSON, as
+// everywhere in this protocol.
 type Setup struct {
-	// Client is the participant's name in the script, and Life counts the
-	// lives of its process, from 0.
+	// Client is the participant's name in the script. Life counts the lives of its process from 0.
 	Client string `json:"client"`
 	Life   int    `json:"life,omitempty"`
-	// Strategy is the name of the lock's algorithm.
+	// Strategy is the name of the lock's strategy.
 	Strategy string `json:"strategy"`
-	// Key is the name of the lock; WarmUp of the other one, with which the
-	// client warms up.
+	// Key is the name of the lock, WarmUp the name of the lock for the warm-up.
 	Key    string `json:"key"`
 	WarmUp string `json:"warm_up"`
 	// TTL is the lease.
 	TTL time.Duration `json:"ttl"`
-	// Thread names the client's thread within its process; empty means one
-	// drawn from Seed.
+	// Thread identifies the client's thread within its process. If Thread is empty, Seed determines
+	// it.
 	Thread string `json:"thread,omitempty"`
-	// Seed decides the client's randomness, together with its name and life.
+	// Seed determines the client's randomness, together with its name and life.
 	Seed uint64 `json:"seed"`
-	// Replicas is how many replicas each node has.
+	// Replicas is the number of replicas of each node.
 	Replicas int `json:"replicas,omitempty"`
 	// Nodes are the names of the Redis nodes, in the strategy's order.
 	Nodes []string `json:"nodes"`
-	// Retries is how often a command is tried again, ReadTimeout how long
-	// one attempt, or a connection, may take, and IgnoreContext says that the deadlines of
-	// contexts don't shorten that.
+	// Retries is the number of retries of a command. ReadTimeout is the time limit of one attempt,
+	// or of one connection. With IgnoreContext, deadlines of contexts do not shorten that limit.
 	Retries       int           `json:"retries,omitempty"`
 	ReadTimeout   time.Duration `json:"read_timeout"`
 	IgnoreContext bool          `json:"ignore_context,omitempty"`
 }
 
-// A Task is something that the script tells a client to do, one after the
-// other.
+// Task is one task of the script for a client. A client executes its tasks one after the other.
 type Task struct {
 	Do Do `json:"do"`
-	// Op is the operation of a call, and Within how long it may take; of
-	// rounds, how long each operation may.
+	// Op is the operation of a call. Within is the time limit of the call, or of each operation of
+	// rounds.
 	Op     checker.Op    `json:"op,omitempty"`
 	Within time.Duration `json:"within,omitempty"`
-	// For is how long work takes, also between the acquire and the release
-	// of a round.
+	// For is the duration of work, also between the acquire and the release of a round.
 	For time.Duration `json:"for,omitempty"`
-	// Times is the number of rounds; if it is 0, a round begins as long as Lasting has not passed.
+	// Times is the number of rounds; if Times is 0, new rounds begin until Lasting has passed.
 	Times   int           `json:"times,omitempty"`
 	Lasting time.Duration `json:"lasting,omitempty"`
-	// Update says that a round writes behind its work, and Think is how long a client does something
-	// else after a round, on average.
+	// Update moves the write of a round after its work. Think is the mean pause after a round.
 	Update bool          `json:"update,omitempty"`
 	Think  time.Duration `json:"think,omitempty"`
 }
 
-// Do names what a [Task] does.
+// Do is the kind of a [Task].
 type Do string
 
-// What clients can do.
+// Kinds of tasks.
 const (
 	DoWarmUp Do = "warm-up" // acquire and release another lock
 	DoCall   Do = "call"    // an operation of the lock
 	DoWrite  Do = "write"   // one write to the protected resource
-	DoWork   Do = "work"    // be busy, in time that stands still during a pause
+	DoWork   Do = "work"    // be busy for a time that does not include pauses
 	DoRounds Do = "rounds"  // acquire, write, work, release, and again, Times times
-	DoUse    Do = "use"     // the same in all ways that a task has
+	DoUse    Do = "use"     // the same, with all settings of a task
 )
 
-// A Report is what a client tells the stage. The client waits for the
-// [Answer] before it goes on: what it does next comes after the report in the
-// history, and a stopped client is not heard.
+// Report is a message from a client to the stage. The client waits for the [Answer] before it
+// continues: its next action comes after the report in the history, and reports of a stopped client
+// are not processed.
 type Report struct {
 	Kind Kind `json:"kind"`
 	// Op is the operation that was invoked or has returned.
 	Op checker.Op `json:"op,omitempty"`
-	// Result and Error say how it returned.
+	// Result and Error are the result of the operation.
 	Result checker.Result `json:"result,omitempty"`
 	Error  string         `json:"error,omitempty"`
-	// Token is the fencing token of the present hold; 0 if it has none.
+	// Token is the fencing token of the current hold; 0 if it has none.
 	Token int64 `json:"token,omitempty"`
-	// Until is the end of the validity that the lock computed, on the
-	// client's wall clock; nil if it computes none.
+	// Until is the end of the validity that the lock computed, on the client's wall clock; nil if
+	// the lock computes none.
 	Until *time.Time `json:"until,omitempty"`
-	// Hold is which hold was lost, by the number that the stage gave it.
+	// Hold is the number of the lost hold, as the stage assigned it.
 	Hold int `json:"hold,omitempty"`
-	// Fenced says of a lock that was made that it hands out fencing tokens.
+	// Fenced reports whether a made lock issues fencing tokens.
 	Fenced bool `json:"-"`
-	// Cancels says so of a client that can be told that its caller gives up.
+	// Cancels reports whether the client supports the cancellation of its operations.
 	Cancels bool `json:"-"`
 }
 
-// Kind says what a [Report] is about.
+// Kind is the kind of a [Report].
 type Kind string
 
-// The kinds of reports.
+// Kinds of reports.
 const (
 	Invoked   Kind = "invoke" // an operation is about to be called
-	Returned  Kind = "return" // it came back
-	Lost      Kind = "lost"   // the lock said that hold Hold is lost
+	Returned  Kind = "return" // the operation returned
+	Lost      Kind = "lost"   // the lock reported that hold Hold is lost
 	Writes    Kind = "write"  // the client wants to write, if it believes that it holds
-	WantsTime Kind = "paused" // it wants to know how long it was paused so far
+	WantsTime Kind = "paused" // the client asks for the total time of its pauses
 	Done      Kind = "done"   // the task is done
-	Failed    Kind = "failed" // the task can't be done: Error says why, maybe with a stack
+	Failed    Kind = "failed" // the task failed: Error gives the reason, possibly with a stack
 )
 
-// The kinds of the one report before all others, for which the protocol has lines
-// of their own.
+// Kinds of the first report, for which the protocol has lines of their own.
 const (
 	Made    Kind = "ready"   // the lock is made; the client waits for tasks
-	Refused Kind = "refused" // it can't be made: Error says why
+	Refused Kind = "refused" // the lock cannot be made: Error gives the reason
 )
 
-// An Answer tells a client that it was heard.
+// Answer is the stage's answer to a report.
 type Answer struct {
-	// Paused is how long the client's process was stopped so far, in all;
-	// only given to a client that asked.
+	// Paused is the total time for which the client's process was stopped. Paused is set only in
+	// the answer to WantsTime.
 	Paused time.Duration `json:"paused,omitempty"`
-	// Hold numbers the client's present hold, from 1; 0 if it has none. An
-	// acquire inside a hold deepens that one.
+	// Hold is the number of the client's current hold, from 1; 0 if there is none. An acquire
+	// within a hold deepens that hold.
 	Hold int `json:"hold,omitempty"`
 }
 
-// A Stage is whom clients report to.
+// Stage receives the reports of clients.
 type Stage interface {
-	// Report blocks until the report was heard. It returns false if the
-	// client's life ended first. Safe for concurrent use.
+	// Report blocks until the report is answered. Report returns false if the client's life ended
+	// first. Report is safe for concurrent use.
 	Report(Report) (Answer, bool)
 }

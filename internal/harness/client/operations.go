@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// warmUp lets the client make another lock and use it once.
+// warmUp makes another lock, and acquires and releases it once.
 func (c *Client) warmUp() {
 	lock, err := c.lockOn(c.setup.WarmUp)
 	if err != nil {
@@ -34,9 +34,9 @@ func (c *Client) warmUp() {
 	}
 }
 
-// call calls an operation of the lock and reports it.
+// call calls an operation of the lock and reports its invocation and return.
 func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
-	// The caller may give up as soon as the stage knows of the call.
+	// The operation can be cancelled as soon as the stage knows of the call.
 	called, giveUp := context.WithCancel(c.life)
 	defer c.calls(nil)
 	defer giveUp()
@@ -67,17 +67,16 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 	return r.Result
 }
 
-// calls notes how to end the context of the operation that is called; nil when it has
-// come back.
+// calls stores the function that ends the context of the current operation; nil after the operation
+// has returned.
 func (c *Client) calls(giveUp context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancel = giveUp
 }
 
-// CancelOperation ends the context of the operation that the client is in, as when its caller
-// gives up; without one it has no effect. It does not wait for what the lock makes
-// of that. Any goroutine may call it.
+// CancelOperation ends the context of the client's current operation; without an operation it has
+// no effect. CancelOperation does not wait for the lock's reaction. Any goroutine may call it.
 func (c *Client) CancelOperation() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +85,7 @@ func (c *Client) CancelOperation() {
 	}
 }
 
-// holds notes which hold the client is in, and waits for the loss of a new one.
+// holds stores the number of the current hold, and starts to wait for the loss of a new hold.
 func (c *Client) holds(number int) {
 	if number == c.hold {
 		return
@@ -109,7 +108,7 @@ func (c *Client) token() int64 {
 	return 0
 }
 
-// hear waits for the lock to say that it was lost.
+// hear waits until the lock reports its loss, and reports the loss to the stage.
 func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
 	select {
 	case <-lost:
@@ -119,8 +118,9 @@ func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
 	}
 }
 
-// attempts is how many attempts fit into a lease, of a lock that makes no single one: one is what is made before the first pause between two. On servers of another
-// service it may begin with a connection, for which a client has to log in.
+// attempts returns the number of attempts per lease for a lock without TryAcquire. The resulting
+// timeout permits one attempt, before the pause that precedes a second one. On servers of another
+// service an attempt may include a connection with a login, so the timeout is longer.
 func (c *Client) attempts() time.Duration {
 	if c.strategy.RunsOn() == strategies.Redis {
 		return 100
@@ -152,7 +152,7 @@ func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 
 var errNoExtend = errors.New("client: this lock can't be extended by its user")
 
-// classify says what an error says of an operation's outcome.
+// classify returns the result of an operation that returned err.
 func (c *Client) classify(err error) checker.Result {
 	is := func(meant error) bool { return errors.Is(err, meant) }
 	switch {
@@ -164,13 +164,13 @@ func (c *Client) classify(err error) checker.Result {
 	return checker.Unknown
 }
 
-// write asks for a write to the protected resource; whether the client believes
-// that it may is on the stage's record.
+// write asks for a write to the protected resource. The stage's records determine whether the
+// client believes that it holds.
 func (c *Client) write() {
 	c.report(Report{Kind: Writes, Token: c.token()})
 }
 
-// work lets the client be busy for a time that stands still while it is paused.
+// work keeps the client busy for a time that does not include its pauses.
 func (c *Client) work(span time.Duration) {
 	before, ok := c.host.Stage.Report(Report{Kind: WantsTime})
 	for left := span; ok && left > 0; {
@@ -185,7 +185,7 @@ func (c *Client) work(span time.Duration) {
 	}
 }
 
-// rounds lets the client use the lock as its users do, again and again.
+// rounds uses the lock repeatedly, as the lock's users do.
 func (c *Client) rounds(t Task) {
 	begun := time.Now()
 	for n := 0; n < t.Times || t.Times == 0 && time.Since(begun) < t.Lasting; n++ {
@@ -208,17 +208,17 @@ func (c *Client) rounds(t Task) {
 	}
 }
 
-// LongestThought is how many times longer than on average a client thinks at most: nobody knew
-// otherwise how long rounds may take.
+// LongestThought limits a pause between rounds to a multiple of the mean. Without this limit the
+// duration of rounds would be unbounded.
 const LongestThought = 8
 
-// thought draws how long a client thinks: as long as it takes until the next of events that come
-// independently of each other, so often on average.
+// thought draws a pause from an exponential distribution with the given mean, as between
+// independent events.
 func (c *Client) thought(mean time.Duration) time.Duration {
 	if c.thoughts == nil {
 		h := fnv.New64a()
 		fmt.Fprintf(h, "%s/%d thinks", c.setup.Client, c.setup.Life)
-		c.thoughts = rand.New(rand.NewPCG(c.setup.Seed, h.Sum64())) // the lock's own randomness stays as it is
+		c.thoughts = rand.New(rand.NewPCG(c.setup.Seed, h.Sum64())) // leaves the lock's own randomness unchanged
 	}
 	return time.Duration(min(c.thoughts.ExpFloat64(), LongestThought) * float64(mean))
 }

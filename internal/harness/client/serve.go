@@ -17,8 +17,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// An Order is a line that the stage sends to a client's process; one of the
-// fields is set. docs/client-protocol.md describes the conversation.
+// Order is a line from the stage to a client's process; exactly one field is set.
+// docs/client-protocol.md describes the protocol.
 type Order struct {
 	Setup  *Start  `json:"setup,omitempty"`
 	Task   *Task   `json:"task,omitempty"`
@@ -29,26 +29,26 @@ type Order struct {
 	End    *Ending `json:"end,omitempty"`
 }
 
-// A Start is a setup and where the nodes are.
+// Start is a setup with the addresses of the nodes.
 type Start struct {
 	Setup
 	// Places are the nodes' addresses, in the order of their names.
 	Places []Place `json:"places,omitempty"`
-	// Sentinels, if there are any, know the address of the only node's
-	// primary under the name Master, and ask for SentinelPassword. Ways says
-	// at which address to dial in place of each that they may name.
+	// Sentinels, if any, are the addresses of sentinels that know the primary of the only node
+	// under the name Master and require SentinelPassword. Addresses maps each address that they may
+	// return to the address to dial.
 	Sentinels        []string          `json:"sentinels,omitempty"`
 	Master           string            `json:"master,omitempty"`
 	SentinelPassword string            `json:"sentinel_password,omitempty"`
 	Addresses        map[string]string `json:"ways,omitempty"`
-	// Skew is by how much the client's wall clock is ahead.
+	// Skew is how far the client's wall clock is ahead.
 	Skew time.Duration `json:"skew,omitempty"`
-	// Sent is when it was sent, on the clock of [proc.SinceBoot]; 0 if nobody
-	// wants to know how late it was read.
+	// Sent is the time at which the order was sent, on the clock of [proc.SinceBoot]; 0 if the
+	// delay is not of interest.
 	Sent time.Duration `json:"sent,omitempty"`
 }
 
-// A Place is where a node is.
+// Place is the address and login of a node.
 type Place struct {
 	Addr     string `json:"addr"`
 	Username string `json:"username,omitempty"`
@@ -57,7 +57,7 @@ type Place struct {
 	DB int `json:"db,omitempty"`
 }
 
-// Heard answers a report by its number.
+// Heard answers the report with the given number.
 type Heard struct {
 	ID int `json:"id"`
 	Answer
@@ -68,72 +68,70 @@ type Clock struct {
 	By time.Duration `json:"by"`
 }
 
-// A Cancel ends the context of the operation that the client is in, if it is in one:
-// its caller gives up. The answer of the same number says that it has. Only those are
-// sent it that said they understand it.
+// Cancel ends the context of the client's current operation, if any: its caller gives up. A
+// cancelled line with the same ID confirms it. Cancel is sent only to clients that reported their
+// support.
 type Cancel struct {
 	ID int `json:"id"`
 }
 
-// A Beat asks a client whether it is there, and is its answer: every gap that it
-// had until then it has told of. Only those are asked that said they can.
+// Beat asks whether a client is alive, and is also its reply. With the reply, the client confirms
+// that it has reported every gap so far. Beat is sent only to clients that reported their support.
 type Beat struct{}
 
 // Ending asks the client to end.
 type Ending struct{}
 
-// A Line is what a client's process writes; one of the fields is set.
+// Line is a line from a client's process; exactly one field is set.
 type Line struct {
-	// Ready says that the lock is made, and what it can do. Nothing but gaps and
-	// beats comes before it.
+	// Ready reports that the lock is made, and its abilities. Only gaps and beats may precede it.
 	Ready *Ready `json:"ready,omitempty"`
-	// Refused says why it can't be made.
+	// Refused is the reason why the lock cannot be made.
 	Refused string `json:"refused,omitempty"`
 	// Report is a report with its number.
 	Report *Numbered `json:"report,omitempty"`
-	// Gap is told at once, and asks for no answer: the process may be killed
-	// before it has anything else to say.
+	// Gap is sent at once and needs no answer, because the process may be killed before its next
+	// report.
 	Gap *Gap `json:"gap,omitempty"`
-	// Cancelled answers a cancel.
+	// Cancelled confirms a cancel.
 	Cancelled *Cancel `json:"cancelled,omitempty"`
-	// Beat answers one.
+	// Beat replies to a beat.
 	Beat *Beat `json:"beat,omitempty"`
 }
 
-// Ready says what a client's lock can do.
+// Ready holds the abilities of a client and its lock.
 type Ready struct {
 	Fenced bool `json:"fenced,omitempty"`
-	// Beats says that it answers beats.
+	// Beats reports that the client replies to beats.
 	Beats bool `json:"beats,omitempty"`
-	// Cancels says that it understands a cancel.
+	// Cancels reports that the client supports cancels.
 	Cancels bool `json:"cancels,omitempty"`
 }
 
-// Numbered is a report that waits for the answer of the same number.
+// Numbered is a report that waits for the answer with the same number.
 type Numbered struct {
 	ID int `json:"id"`
-	// Sent is when it was sent, on the system's clock since boot: by that the
-	// stage finds out whether the machine was too slow. Left out by a client
-	// that can't tell. Gaps are as Gap of a [Line], told later.
+	// Sent is the time at which the report was sent, on the system's clock since boot: the stage
+	// computes the machine's delay from it. A client that cannot read that clock omits Sent. Gaps
+	// are like Gap of a [Line], but reported later.
 	Sent time.Duration `json:"sent,omitempty"`
 	Gaps []Gap         `json:"gaps,omitempty"`
 	Report
 }
 
-// A Gap is a stretch of time in which a process didn't get to run although it
-// had something to do, on the clock of [proc.SinceBoot].
+// Gap is a time interval in which a process did not run although it was ready to run, on the clock
+// of [proc.SinceBoot].
 type Gap struct {
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
 }
 
-// maxLine is how long a line of the protocol may be.
+// maxLine is the maximum length of a line of the protocol, in bytes.
 const maxLine = 1 << 20
 
-// Serve is the life of a client's process: it reads orders from in and writes
-// lines to out until in ends, it is asked to end, or its lock can't be made. It
-// blocks until then. The error says what it could not understand; what the lock does
-// wrong is reported, not returned.
+// Serve runs a client's process. Serve reads orders from in and writes lines to out until in ends,
+// the client is asked to end, or its lock cannot be made. Serve blocks until then. The error
+// describes an invalid order; errors of the lock are reported, not returned.
 func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy, bool)) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
@@ -151,7 +149,7 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 	}
 }
 
-// obey does what orders say, until they end.
+// obey executes orders until they end.
 func (s *server) obey(in io.Reader, end func()) error {
 	var c *Client
 	lines := bufio.NewScanner(in)
@@ -186,7 +184,7 @@ func (s *server) obey(in io.Reader, end func()) error {
 		case o.End != nil:
 			end()
 			if c != nil {
-				<-s.ran // whoever sent the order knows how long that may take
+				<-s.ran // the sender of the order limits this wait
 				c.Leave()
 			}
 			return nil
@@ -197,13 +195,13 @@ func (s *server) obey(in io.Reader, end func()) error {
 	return lines.Err()
 }
 
-// server is a client's end of the conversation.
+// server is the client's side of the conversation.
 type server struct {
 	life   context.Context
 	lookup func(string) (strategies.Strategy, bool)
 	skew   atomic.Int64  // of the wall clock, in nanoseconds
 	ran    chan struct{} // closed when the client has ended
-	quits  chan error    // why there is no client to go on with
+	quits  chan error    // why the conversation cannot continue
 
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -211,8 +209,7 @@ type server struct {
 	waiting map[int]chan Answer
 }
 
-// live lets the client make its lock and do what it is given. Other orders are heard
-// meanwhile.
+// live makes the lock and runs the client's tasks. obey reads other orders meanwhile.
 func (s *server) live(c *Client) {
 	defer close(s.ran)
 	made := c.Make()
@@ -227,12 +224,12 @@ func (s *server) live(c *Client) {
 	c.Run()
 }
 
-// feel tells of all that this process is late with from now on, and of how late it
-// was told who it is.
+// feel reports all delays of this process from now on, and the delay with which it received its
+// setup.
 func (s *server) feel(start Start) {
 	now := proc.SinceBoot()
 	if now == 0 {
-		return // it can't tell
+		return // the system has no such clock
 	}
 	if start.Sent != 0 && now-start.Sent > proc.LagThreshold {
 		_ = s.say(Line{Gap: &Gap{From: start.Sent, To: now}})
@@ -275,7 +272,7 @@ func (s *server) begin(start Start) (*Client, error) {
 	})
 }
 
-// failover returns a client that asks the sentinels where the primary is.
+// failover returns a client that asks the sentinels for the primary's address.
 func (start Start) failover() redis.UniversalClient {
 	o := start.Options()
 	return redis.NewFailoverClient(&redis.FailoverOptions{
@@ -309,7 +306,7 @@ func (s *server) Report(r Report) (Answer, bool) {
 	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: proc.SinceBoot(), Report: r}})
 	s.mu.Unlock()
 	if err != nil {
-		return Answer{}, false // there is no stage any more
+		return Answer{}, false // the stage has ended
 	}
 	select {
 	case a := <-answer:

@@ -10,34 +10,34 @@ import (
 	"sync"
 )
 
-// A Talk is a conversation with one program, a request at a time. Make one with
-// [NewTalk]. Only [Talk.Shutdown] and [Talk.Broken] may be called beside the others.
+// Talk is a conversation with one program, with one request at a time. Make it with [NewTalk]. Only
+// [Talk.Shutdown] and [Talk.Broken] may be called concurrently with other methods.
 type Talk struct {
 	in      io.WriteCloser
 	answers chan Answer
-	silent  chan struct{} // closed when nothing more can come
-	broken  chan struct{} // closed when the program has not kept to the form
+	silent  chan struct{} // closed when the program's output has ended
+	broken  chan struct{} // closed when the program has violated the protocol
 
 	mu     sync.Mutex
 	last   int   // the number of the last request
-	asked  bool  // it has not been answered
-	over   bool  // the program was told to end
-	wrong  error // what it did, once broken is closed
-	ending int   // the number of the shutdown; 0 before
+	asked  bool  // the last request is not answered yet
+	over   bool  // the program was asked to end
+	wrong  error // the violation, after broken is closed
+	ending int   // the number of the shutdown request; 0 before
 }
 
-// longestLine is how long a line of a program may be.
+// longestLine is the maximum length of a program's line, in bytes.
 const longestLine = 1 << 20
 
-// NewTalk returns the conversation over a program's standard streams. It reads out to
-// its end, and blocks nobody with that.
+// NewTalk returns the conversation over a program's standard streams. A goroutine reads out to its
+// end.
 func NewTalk(in io.WriteCloser, out io.Reader) *Talk {
 	t := &Talk{in: in, answers: make(chan Answer, 1), silent: make(chan struct{}), broken: make(chan struct{})}
 	go t.listen(out)
 	return t
 }
 
-// listen takes what the program says.
+// listen reads the program's lines.
 func (t *Talk) listen(out io.Reader) {
 	defer close(t.silent)
 	lines := bufio.NewScanner(out)
@@ -50,7 +50,7 @@ func (t *Talk) listen(out io.Reader) {
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		t.breaks(fmt.Errorf("wrote a line of more than %d bytes on its standard output", longestLine))
 	}
-	_, _ = io.Copy(io.Discard, out) // so that it need not wait for a reader
+	_, _ = io.Copy(io.Discard, out) // so that the program does not block on its output
 }
 
 func (t *Talk) heard(line []byte) {
@@ -60,7 +60,7 @@ func (t *Talk) heard(line []byte) {
 		return
 	}
 	t.mu.Lock()
-	if t.wrong != nil { // nothing that it says is believed any more
+	if t.wrong != nil { // after a violation, all further lines are ignored
 		t.mu.Unlock()
 		return
 	}
@@ -76,14 +76,14 @@ func (t *Talk) heard(line []byte) {
 	}
 	t.mu.Unlock()
 	switch {
-	case *a.ID <= id: // the next is only asked when one is answered
+	case *a.ID <= id: // a request is sent only after the previous one is answered
 		t.breaks(fmt.Errorf("answered request %d twice: %s", *a.ID, shown(line)))
 	default:
 		t.breaks(fmt.Errorf("answered request %d, which nobody had asked: %s", *a.ID, shown(line)))
 	}
 }
 
-// breaks notes the first thing that is wrong with what the program says.
+// breaks records the program's first violation of the protocol.
 func (t *Talk) breaks(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,30 +93,29 @@ func (t *Talk) breaks(why error) {
 	}
 }
 
-// Broken returns a channel that is closed when the program has said what it must not,
-// and [Talk.Wrong] says what that was.
+// Broken returns a channel that is closed when the program has violated the protocol. [Talk.Wrong]
+// returns the violation.
 func (t *Talk) Broken() <-chan struct{} { return t.broken }
 
-// Wrong returns what the program did that it must not, once it is broken.
+// Wrong returns the program's violation of the protocol, after Broken is closed.
 func (t *Talk) Wrong() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.wrong
 }
 
-// Silent returns a channel that is closed when the program has said all that it ever
-// will.
+// Silent returns a channel that is closed when the program's output has ended.
 func (t *Talk) Silent() <-chan struct{} { return t.silent }
 
-// Ask sends a request and blocks until it is answered. It gives it its number. An
-// answer that the program doesn't give is waited for until ctx is done, also where it has broken
-// the form or ended: what becomes of that is for whoever watches it.
+// Ask assigns the request its number, sends it and blocks until it is answered or ctx is done. Ask
+// also waits for ctx if the program has violated the protocol or has ended: the watcher of the
+// program handles these cases.
 func (t *Talk) Ask(ctx context.Context, r Request) (Answer, error) {
 	t.mu.Lock()
 	t.last++
 	r.ID, t.asked = t.last, true
 	t.mu.Unlock()
-	if err := t.say(r); err == nil { // else it has ended
+	if err := t.say(r); err == nil { // otherwise the program has ended
 		select {
 		case a := <-t.answers:
 			return a, nil
@@ -128,8 +127,8 @@ func (t *Talk) Ask(ctx context.Context, r Request) (Answer, error) {
 	return Answer{}, ctx.Err()
 }
 
-// Shutdown tells the program to end, and ends its standard input. What it does instead
-// is no longer looked at.
+// Shutdown asks the program to end, and closes its standard input. Later violations of the protocol
+// are ignored.
 func (t *Talk) Shutdown() {
 	t.mu.Lock()
 	over := t.over
@@ -141,7 +140,7 @@ func (t *Talk) Shutdown() {
 	if over {
 		return
 	}
-	_ = t.say(Request{ID: id, Do: Shutdown}) // one that has ended needs not be told
+	_ = t.say(Request{ID: id, Do: Shutdown}) // an error means that the program has already ended
 	_ = t.in.Close()
 }
 

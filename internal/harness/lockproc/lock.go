@@ -9,9 +9,9 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Strategy returns the strategy whose locks are the program's, for the one client of
-// this setup. Its operations last until the program answers, or until life is done: a
-// program can't be told that a context has ended.
+// Strategy returns a strategy whose locks the program implements, for the one client of this setup.
+// Operations last until the program answers or life is done: the simple protocol cannot tell a
+// program that a context has ended.
 func (t *Talk) Strategy(life context.Context, setup client.Setup, nodes []Node) strategies.Strategy {
 	p := &program{talk: t, life: life}
 	return strategies.Strategy{Name: setup.Strategy, New: func(env strategies.Env) (strategies.Lock, error) {
@@ -33,7 +33,7 @@ func (t *Talk) Strategy(life context.Context, setup client.Setup, nodes []Node) 
 	}}
 }
 
-// program is a program that is one client.
+// program is a program that acts as one client.
 type program struct {
 	talk          *Talk
 	life          context.Context
@@ -47,7 +47,7 @@ type lock struct {
 	token int64
 }
 
-// fenced is a lock whose acquires hand out tokens.
+// fenced is a lock whose acquires return tokens.
 type fenced struct{ *lock }
 
 func (l *fenced) Token() int64 { return l.token }
@@ -61,8 +61,8 @@ func (l *lock) take(ctx context.Context, do Do) error {
 	return l.ask(ctx, do, strategies.ErrNotAcquired)
 }
 
-// ask has the program do something. What it failed to do had no effect, for that
-// reason; what it can't tell of has one that nobody knows.
+// ask sends a request and converts its answer. A failed answer means no effect, and ask returns
+// failure with the program's reason. An error answer means that the outcome is unknown.
 func (l *lock) ask(ctx context.Context, do Do, failure error) error {
 	r := Request{Do: do, Key: l.key}
 	if deadline, ok := ctx.Deadline(); ok {

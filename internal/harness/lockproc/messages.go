@@ -1,9 +1,9 @@
-// Package subject speaks the simple form of the client protocol (docs/subject.md) with
-// a program of the user's that is one client's process: a request goes out as a line of
-// JSON, and the next line that comes back is its answer.
+// Package lockproc implements the simple form of the client protocol (docs/subject.md) for a user's
+// program that is one client's process. A request is a line of JSON, and the next line from the
+// program is its answer.
 //
-// A program's standard streams come in; a [Talk] comes out, and with [Talk.Strategy] a
-// lock that is the program's, which package client uses like any other. The package
+// The inputs are a program's standard streams; the output is a [Talk] and, with [Talk.Strategy], a
+// lock that the program implements and that package client uses like any other lock. The package
 // starts no processes.
 package lockproc
 
@@ -17,30 +17,30 @@ import (
 	"github.com/lockfault/lockfault/internal/harness/client"
 )
 
-// Do names what a [Request] asks for.
+// Do is the kind of a [Request].
 type Do string
 
-// What a program is asked for.
+// Kinds of requests.
 const (
-	Init     Do = "init"     // who it is, and where its nodes are
+	Init     Do = "init"     // the client's identity and the addresses of its nodes
 	Acquire  Do = "acquire"  // wait for the lock
 	Try      Do = "try"      // take the lock if it is free
-	Release  Do = "release"  // give it up
-	Extend   Do = "extend"   // have its full lease again
+	Release  Do = "release"  // release the lock
+	Extend   Do = "extend"   // reset the lease to its full length
 	Shutdown Do = "shutdown" // close connections, and end
 )
 
-// A Request is a line to the program. Lengths of time are whole milliseconds.
+// Request is a line to the program. Durations are whole milliseconds.
 type Request struct {
 	ID int `json:"id"`
 	Do Do  `json:"do"`
-	// Key is the lock's name, and Within how long the operation may take.
+	// Key is the lock's name, Within the time limit of the operation.
 	Key    string `json:"key,omitempty"`
 	Within int64  `json:"within_ms,omitempty"`
 	*Start
 }
 
-// A Start is what init says besides.
+// Start holds the additional fields of init.
 type Start struct {
 	Client      string `json:"client"`
 	Owner       string `json:"owner"`
@@ -52,7 +52,7 @@ type Start struct {
 	ReadTimeout int64  `json:"read_timeout_ms"`
 }
 
-// A Node is where a Redis node is, and how each connection has to log in.
+// Node is the address of a Redis node and the login of its connections.
 type Node struct {
 	Host     string `json:"host"`
 	Port     int    `json:"port"`
@@ -61,26 +61,26 @@ type Node struct {
 	DB       int    `json:"db,omitempty"`
 }
 
-// The answers.
+// Values of an answer.
 const (
 	OK     = "ok"     // done
 	Failed = "failed" // not done, and without effect: the lock is taken, or not held
-	Error  = "error"  // whether it was done the program can't tell
+	Error  = "error"  // the program cannot know whether it was done
 )
 
-// An Answer is a line of the program.
+// Answer is a line of the program.
 type Answer struct {
 	ID     *int   `json:"id"`
 	Answer string `json:"answer"`
-	// Error says why, of an answer that is not ok.
+	// Error is the reason for an answer other than ok.
 	Error string `json:"error,omitempty"`
-	// Token is the fencing token of an acquire that is ok.
+	// Token is the fencing token of a successful acquire.
 	Token int64 `json:"token,omitempty"`
-	// Fenced says, in the answer to init, that acquires hand out tokens.
+	// Fenced reports, in the answer to init, that acquires return tokens.
 	Fenced bool `json:"fenced,omitempty"`
 }
 
-// read reads a line of the program. The error says what is wrong with it.
+// read parses a line of the program. The error describes the problem with the line.
 func read(line []byte) (a Answer, err error) {
 	var kind *json.UnmarshalTypeError
 	switch err := json.Unmarshal(line, &a); {
@@ -102,7 +102,7 @@ func read(line []byte) (a Answer, err error) {
 	return a, nil
 }
 
-// mostShown is how much of a line is said of what is wrong with it.
+// mostShown is the maximum length of an invalid line in an error message.
 const mostShown = 120
 
 func shown(line []byte) string {
@@ -112,10 +112,10 @@ func shown(line []byte) string {
 	return fmt.Sprintf("%q", line)
 }
 
-// errNothing is the error of an answer that gives no reason.
+// errNothing is the error of an answer without a reason.
 var errNothing = errors.New("it says nothing more")
 
-// reason returns why an answer is not ok.
+// reason returns the reason for an answer other than ok.
 func (a Answer) reason() error {
 	if a.Error == "" {
 		return errNothing
@@ -123,10 +123,10 @@ func (a Answer) reason() error {
 	return errors.New(a.Error)
 }
 
-// ms returns a length of time in whole milliseconds, and at least one.
+// ms returns a duration in whole milliseconds, at least 1.
 func ms(d time.Duration) int64 { return max(1, d.Milliseconds()) }
 
-// StartOf returns what init says to a client with that setup, whose nodes are there.
+// StartOf returns the init fields for a client with the given setup and nodes.
 func StartOf(setup client.Setup, owner, thread string, nodes []Node) *Start {
 	return &Start{
 		Client: setup.Client, Owner: owner, Thread: thread, TTL: ms(setup.TTL), Nodes: nodes,

@@ -1,4 +1,4 @@
-// Package everylock has no code: its tests play every strategy that comes with this
-// module, other people's libraries too. They are not in package harness, whose tests are
-// among what a module depends on that imports it.
+// Package registrytest has no code: its tests run every strategy of this module, including the
+// adapted libraries. They are not in package harness, because a package's tests count as
+// dependencies of a module that imports the package.
 package registrytest

@@ -1,5 +1,6 @@
-// Package served lets tests play locks of other services than Redis on one real server each. A host and
-// strategies come in; it says to the test what is wrong. It is for the tests of sub-packages of strategies alone.
+// Package servicetest tests locks of services other than Redis on one real server each. The inputs
+// are a host and strategies; problems are reported to the test. Only the tests of sub-packages of
+// strategies may use it.
 package servicetest
 
 import (
@@ -15,11 +16,12 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// password is what clients show.
+// password is the clients' password.
 const password = "secret"
 
-// Start starts a server of a host, given whether the host could be made: where it can't, the test is skipped, but where nothing may
-// be. The host is closed when the test ends.
+// Start starts a server of a host; err is the error of making the host. If the host could not be
+// made, Start skips the test, or fails it if the environment variable CI is set. The host is closed
+// when the test ends.
 func Start(t *testing.T, h real.Host, err error) real.ManagedServer {
 	t.Helper()
 	if err != nil && os.Getenv("CI") == "" {
@@ -40,7 +42,7 @@ func Start(t *testing.T, h real.Host, err error) real.ManagedServer {
 	return s.(real.ManagedServer)
 }
 
-// Env is what a client of a service is made from that finds its server at that address.
+// Env returns the Env of a client whose server has the given address.
 func Env(of real.Service, addr string, ttl time.Duration) strategies.Env {
 	login := of.Login(password)
 	return strategies.Env{
@@ -49,7 +51,7 @@ func Env(of real.Service, addr string, ttl time.Duration) strategies.Env {
 	}
 }
 
-// A Lock is what all of them are, too.
+// Lock is the interface that all of these locks implement.
 type Lock interface {
 	strategies.Lock
 	strategies.TryAcquirer
@@ -67,7 +69,8 @@ func Client(t *testing.T, s strategies.Strategy, env strategies.Env) Lock {
 	return l.(Lock)
 }
 
-// AreStrategies checks that locks are strategies of the service, and none of Redis, and say so where they have no servers.
+// AreStrategies checks that the locks are strategies of the service, and that New fails without
+// servers.
 func AreStrategies(t *testing.T, service string, all []strategies.Strategy) {
 	t.Helper()
 	registry, err := strategies.Registry{}.With(all...)
@@ -84,8 +87,9 @@ func AreStrategies(t *testing.T, service string, all []strategies.Strategy) {
 	}
 }
 
-// Contend checks what two clients of one lock must find, which nobody holds: a is refused what he doesn't hold, b waits, gives up, and gets
-// it when a gives it back; then b leaves, and a gets it at once. Tokens, where there are any, grow.
+// Contend checks two clients of one free lock. First, a cannot release a lock that it does not
+// hold. While a holds the lock, b fails to acquire it; b acquires it when a releases it. After b's
+// release, a acquires it at once. Tokens, if there are any, grow.
 func Contend(t *testing.T, a, b Lock) {
 	t.Helper()
 	ctx := t.Context()

@@ -1,8 +1,8 @@
-// Package rig lets tests play locks against in-memory Redis nodes in virtual
-// time, and see each command that reaches a node.
+// Package strategytest tests locks on in-memory Redis nodes in virtual time, and records each
+// command that reaches a node.
 //
-// A strategy comes in; the wire comes out, as text. It is for the tests of
-// strategies and of its sub-packages alone.
+// The input is a strategy; the output is the record of commands as text. Only the tests of package
+// strategies and of its sub-packages may use it.
 package strategytest
 
 import (
@@ -28,20 +28,20 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// TTL is the lease that the rig's locks ask for, Key the lock's name.
+// TTL is the default lease of the fixture's locks, Key the lock's name.
 const (
 	TTL = 30 * time.Second
 	Key = "lock"
 )
 
-// Fixture is one strategy with its nodes and clients, in a bubble of virtual time.
+// Fixture holds one strategy with its nodes and clients, in a bubble of virtual time.
 type Fixture struct {
 	T        *testing.T
 	Strategy strategies.Strategy
-	// Replicas is what each node's clients are told, Acks how many replicas
-	// answer a WAIT.
+	// Replicas is the number of replicas in each client's Env. Acks is the number of replicas in
+	// the reply to WAIT.
 	Replicas, Acks int
-	// TTL is the lease of locks made from now on; it begins as [TTL].
+	// TTL is the lease of locks that are made from now on; the initial value is [TTL].
 	TTL time.Duration
 
 	nodes   []*node
@@ -72,8 +72,8 @@ type client struct {
 	loses string // the command whose next reply is lost
 }
 
-// Run calls f in a bubble of virtual time, with nodes for the strategy and a
-// T of the bubble's own, and takes everything down afterwards.
+// Run calls f in a bubble of virtual time, with nodes for the strategy and the bubble's own T, and
+// closes everything afterwards.
 func Run(t *testing.T, s strategies.Strategy, f func(t *testing.T, r *Fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func Run(t *testing.T, s strategies.Strategy, f func(t *testing.T, r *Fixture)) 
 func (r *Fixture) newNode(name string) *node {
 	n := &node{name: name, server: miniredis.NewMiniRedis()}
 	n.server.ClockTTL(true)
-	// The first connection makes the server, which then takes the hook.
+	// The first connection creates the server, which then accepts the hook.
 	conn, err := n.server.Dial()
 	if err != nil {
 		r.T.Fatal(err)
@@ -101,8 +101,8 @@ func (r *Fixture) newNode(name string) *node {
 	return n
 }
 
-// arrived records a command and reports whether it is thereby answered. What a
-// script calls has no client's name.
+// arrived records a command and reports whether it has replied to it. Commands from a script have
+// no client name and are not recorded.
 func (r *Fixture) arrived(n *node, peer *server.Peer, name string, args []string) bool {
 	if peer.ClientName == "" || name == "CLIENT" || name == "HELLO" {
 		return false
@@ -130,23 +130,22 @@ func (r *Fixture) close() {
 			_ = rdb.Close()
 		}
 	}
-	// A client that met many refused connections has a goroutine that tries
-	// again every second until it sees that the client is closed.
+	// After many refused connections a client has a goroutine that retries every second until it
+	// notices that the client is closed.
 	time.Sleep(2 * time.Second)
 	for _, n := range r.nodes {
 		n.server.Close()
 	}
 }
 
-// Quiet turns off go-redis's log, which is one for the whole process. It is for
-// TestMain.
+// Quiet turns off go-redis's log, which is global to the process. Call Quiet in TestMain.
 func Quiet() { redis.SetLogger(quiet{}) }
 
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// Lock returns the client's lock, and makes client and lock if they are new.
+// Lock returns the client's lock. Lock makes the client and the lock on the first call.
 func (r *Fixture) Lock(name string) strategies.Lock {
 	r.T.Helper()
 	c := r.client(name)
@@ -160,7 +159,7 @@ func (r *Fixture) Lock(name string) strategies.Lock {
 	return c.lock
 }
 
-// Env returns what the strategy is given to build the client's lock.
+// Env returns the Env from which the client's lock is built.
 func (r *Fixture) Env(name string) strategies.Env {
 	c := r.client(name)
 	env := strategies.Env{
@@ -191,7 +190,7 @@ func (r *Fixture) client(name string) *client {
 }
 
 func (c *client) connect(i int, n *node) *redis.Client {
-	o := rediscli.Options(fmt.Sprintf("127.0.0.1:%d", i+1)) // a name would be looked up
+	o := rediscli.Options(fmt.Sprintf("127.0.0.1:%d", i+1)) // a host name would be looked up
 	o.ClientName, o.Dialer, o.PoolSize = c.name, n.dial, 64
 	rdb := redis.NewClient(o)
 	rdb.AddHook(c)
@@ -209,7 +208,7 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	return conn, err
 }
 
-// Server returns the Redis behind the i-th node, from 1.
+// Server returns the server of the i-th node, from 1.
 func (r *Fixture) Server(i int) *miniredis.Miniredis { return r.nodes[i-1].server }
 
 // Down closes the i-th node's connections and refuses new ones, from 1.
@@ -234,8 +233,8 @@ func (r *Fixture) Slow(i int, d time.Duration) {
 // Ahead sets how far the client's clock is ahead of true time.
 func (r *Fixture) Ahead(name string, d time.Duration) { r.client(name).ahead = d }
 
-// LoseReply loses the answer to the client's next such command: the node
-// executes it, the client sees a timeout.
+// LoseReply loses the reply to the client's next such command: the node executes the command, and
+// the client sees a timeout.
 func (r *Fixture) LoseReply(name, command string) {
 	c := r.client(name)
 	c.mu.Lock()
@@ -243,7 +242,7 @@ func (r *Fixture) LoseReply(name, command string) {
 	c.loses = command
 }
 
-// ErrLost is the timeout that [Fixture.LoseReply] leaves.
+// ErrLost is the timeout error of [Fixture.LoseReply].
 var ErrLost error = lostReply{}
 
 type lostReply struct{}
@@ -252,7 +251,7 @@ func (lostReply) Error() string   { return "i/o timeout: the reply was lost" }
 func (lostReply) Timeout() bool   { return true }
 func (lostReply) Temporary() bool { return true }
 
-// DialHook does nothing; with the other two it makes the client a redis.Hook.
+// DialHook does nothing; with the other two methods it makes the client a redis.Hook.
 func (c *client) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (c *client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

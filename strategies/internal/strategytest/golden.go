@@ -17,14 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// PlayGolden plays the steps, one a line, and compares what reached the nodes with
+// PlayGolden runs the steps, one per line, and compares the commands that reached the nodes with
 // testdata/NAME.txt of the calling package. The steps are
 //
 //	A acquire [PATIENCE]    A try    A release    A extend
 //	A begin acquire [PATIENCE]    join A    wait DURATION
 //
-// Scripts are loaded first, by a client of which the tale doesn't tell. Each
-// command takes a millisecond, which puts those of one client in order.
+// An additional client, whose commands are not recorded, loads the scripts first. Each command
+// takes a millisecond, which orders the commands of one client.
 func PlayGolden(t *testing.T, s strategies.Strategy, name string, steps string) {
 	t.Helper()
 	var got strings.Builder
@@ -53,7 +53,7 @@ func PlayGolden(t *testing.T, s strategies.Strategy, name string, steps string) 
 	Golden(t, filepath.Join("testdata", name+".txt"), got.String())
 }
 
-// Golden compares the text with a file, or writes it there under -update.
+// Golden compares the text with a file, or writes the file with -update.
 func Golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -107,7 +107,7 @@ func (r *Fixture) step(step []string, begun map[string]chan string) string {
 	}
 }
 
-// call calls an operation and says what came of it.
+// call calls an operation and returns its result as text.
 func call(lock strategies.Lock, op []string) string {
 	ctx := context.Background()
 	if len(op) > 1 {

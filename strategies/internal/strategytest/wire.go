@@ -25,7 +25,7 @@ func (r *Fixture) record(node, client, name string, args []string) {
 	r.wire = append(r.wire, command{time.Since(r.start), client, node, name, slices.Clone(args)})
 }
 
-// Forget starts the record, and its clock, anew.
+// Forget clears the record and restarts its clock.
 func (r *Fixture) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,8 +43,8 @@ func (r *Fixture) Names() []string {
 	return names
 }
 
-// take returns the record as lines and empties it. What happens at one instant
-// has no order in virtual time, so it is put in the order of clients and nodes.
+// take returns the record as lines and clears it. Simultaneous commands have no order in virtual
+// time, so take sorts them by client and node.
 func (r *Fixture) take(names *namer) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
