@@ -15,12 +15,6 @@ type Ambiguity struct {
 	Message string `json:"says"`
 }
 
-// ServerSide returns the anomalies that are judged by the lock's key on the servers. Check judges
-// them only if the key identifies the owner of the lock.
-func ServerSide() []Anomaly {
-	return []Anomaly{RefusedWrite, ForeignRelease, ForeignExtend, LostLock, Unreleasable, StuckLock, Ghost}
-}
-
 // doubtful returns the first event after which the keys on the servers do not identify the owner of
 // the lock; nil if they always do.
 func (f *index) doubtful() *Ambiguity {

@@ -18,49 +18,17 @@ func Check(h History) Verdict {
 // verdict returns the verdict on a finished history; call finish first.
 func (f *index) verdict() Verdict {
 	v := Verdict{Unjudged: f.unjudged}
-	for _, anomaly := range Anomalies() {
-		if v.Unjudged != nil && slices.Contains(ServerSide(), anomaly) {
+	for i := range table {
+		d := &table[i]
+		if v.Unjudged != nil && d.ServerSide {
 			continue
 		}
-		if w := f.find(anomaly); w != nil {
-			w.Anomaly = anomaly
+		if w := d.find(f); w != nil {
+			w.Anomaly = d.Name
 			v.Witnesses = append(v.Witnesses, *w)
 		}
 	}
 	return v
-}
-
-// find returns the earliest witness of an anomaly; nil if the anomaly did not occur.
-func (f *index) find(a Anomaly) *Witness {
-	switch a {
-	case Overlap:
-		return overlap(f)
-	case StaleWrite:
-		return staleWrite(f)
-	case RefusedWrite:
-		return refusedWrite(f)
-	case TokenOrder:
-		return tokenOrder(f)
-	case ForeignRelease:
-		return foreignRelease(f)
-	case ForeignExtend:
-		return foreignExtend(f)
-	case LostLock:
-		return lostLock(f)
-	case Unreleasable:
-		return unreleasable(f)
-	case StuckLock:
-		return stuckLock(f)
-	case Ghost:
-		return ghost(f)
-	case SelfDeadlock:
-		return selfDeadlock(f)
-	case Starvation:
-		return starvation(f)
-	case Unavailable:
-		return unavailable(f)
-	}
-	return nil
 }
 
 // witness returns a witness with the given events sorted and without duplicates.

@@ -2,6 +2,18 @@ package checker
 
 import "sort"
 
+// ForeignRelease: see [Descriptions].
+const ForeignRelease Anomaly = "foreign-release"
+
+func foreignReleaseEntry() Description {
+	return Description{
+		Name: ForeignRelease, Letter: "R", Short: "f-release", Class: Safety,
+		Meaning:    "a client removed, or shortened, a key that another client owned",
+		ServerSide: true,
+		find:       foreignRelease,
+	}
+}
+
 // foreignRelease returns a witness of the first command that removed a key of another client or
 // shortened its lease.
 func foreignRelease(f *index) *Witness {
@@ -19,6 +31,18 @@ func foreignRelease(f *index) *Witness {
 		}
 	}
 	return nil
+}
+
+// ForeignExtend: see [Descriptions].
+const ForeignExtend Anomaly = "foreign-extend"
+
+func foreignExtendEntry() Description {
+	return Description{
+		Name: ForeignExtend, Letter: "E", Short: "f-extend", Class: Safety,
+		Meaning:    "a client prolonged a key that another client owned, or brought back one that it had lost",
+		ServerSide: true,
+		find:       foreignExtend,
+	}
 }
 
 // foreignExtend returns a witness of the first command that prolonged a key of another client, or

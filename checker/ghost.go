@@ -42,6 +42,18 @@ func (f *index) before(at int, c *call) bool {
 	return known && sent < c.from
 }
 
+// Ghost: see [Descriptions].
+const Ghost Anomaly = "ghost"
+
+func ghostEntry() Description {
+	return Description{
+		Name: Ghost, Letter: "G", Short: "ghost", Class: Hygiene,
+		Meaning:    "acquire reported failure, yet left the key with the caller",
+		ServerSide: true,
+		find:       ghost,
+	}
+}
+
 // ghost returns a witness of the first acquire that reported failure and left the key with its
 // client.
 func ghost(f *index) *Witness {

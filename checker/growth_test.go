@@ -235,9 +235,9 @@ func TestGrowth(t *testing.T) {
 				h := b.write(n)
 				return func() { judged[n] = derive(h) }
 			})
-			for _, a := range Anomalies() {
+			for _, d := range Descriptions() {
 				growthtest.Linear(t, size, func(n int) func() {
-					return func() { judged[n].find(a) }
+					return func() { d.find(judged[n]) }
 				})
 			}
 		})

@@ -7,6 +7,18 @@ import (
 	"time"
 )
 
+// Starvation: see [Descriptions].
+const Starvation Anomaly = "starvation"
+
+func starvationEntry() Description {
+	return Description{
+		Name: Starvation, Letter: "T", Short: "starved", Class: Liveness,
+		Meaning: "one hold kept a live client waiting for the bound",
+		Lasting: true,
+		find:    starvation,
+	}
+}
+
 // starvation returns a witness of the first acquire that waited for the bound because of one hold
 // of another client.
 func starvation(f *index) *Witness {
@@ -50,6 +62,18 @@ func starvation(f *index) *Witness {
 		}
 	}
 	return nil
+}
+
+// Unavailable: see [Descriptions].
+const Unavailable Anomaly = "unavailable"
+
+func unavailableEntry() Description {
+	return Description{
+		Name: Unavailable, Letter: "A", Short: "unavail.", Class: Liveness,
+		Meaning: "acquire failed, or outlasted the bound, although nobody held",
+		Lasting: true,
+		find:    unavailable,
+	}
 }
 
 // unavailable returns a witness of the first acquire that failed, or took longer than the bound,

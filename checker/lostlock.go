@@ -4,6 +4,18 @@ import (
 	"sort"
 )
 
+// LostLock: see [Descriptions].
+const LostLock Anomaly = "lost-lock"
+
+func lostLockEntry() Description {
+	return Description{
+		Name: LostLock, Letter: "L", Short: "lost", Class: Safety,
+		Meaning:    "the servers lost a lock inside its lease, while its holder relied on it",
+		ServerSide: true,
+		find:       lostLock,
+	}
+}
+
 // lostLock returns a witness of the first hold whose key the servers lost within its lease.
 func lostLock(f *index) *Witness {
 	for _, d := range f.departures {

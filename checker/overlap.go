@@ -4,6 +4,17 @@ import (
 	"slices"
 )
 
+// Overlap: see [Descriptions].
+const Overlap Anomaly = "overlap"
+
+func overlapEntry() Description {
+	return Description{
+		Name: Overlap, Letter: "O", Short: "overlap", Class: Safety,
+		Meaning: "two clients believed that they held the lock at one instant",
+		find:    overlap,
+	}
+}
+
 // overlap returns a witness of the first hold that began during a hold of another client.
 func overlap(f *index) *Witness {
 	first, second, ok := f.intersect(f.holds)

@@ -9,6 +9,18 @@ type refusal struct {
 	newer    int   // the accepted write with the largest token so far
 }
 
+// RefusedWrite: see [Descriptions].
+const RefusedWrite Anomaly = "refused-write"
+
+func refusedWriteEntry() Description {
+	return Description{
+		Name: RefusedWrite, Letter: "F", Short: "refused", Class: Liveness,
+		Meaning:    "the resource refused a write of the client that had the lock",
+		ServerSide: true,
+		find:       refusedWrite,
+	}
+}
+
 // refusedWrite returns a witness of the first write of the lock's owner that the resource refused.
 func refusedWrite(f *index) *Witness {
 	if len(f.refusals) == 0 {

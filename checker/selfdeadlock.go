@@ -1,5 +1,17 @@
 package checker
 
+// SelfDeadlock: see [Descriptions].
+const SelfDeadlock Anomaly = "self-deadlock"
+
+func selfDeadlockEntry() Description {
+	return Description{
+		Name: SelfDeadlock, Letter: "D", Short: "deadlock", Class: Liveness,
+		Meaning: "a holder waited for its own lock",
+		Lasting: true,
+		find:    selfDeadlock,
+	}
+}
+
 // selfDeadlock returns a witness of the first acquire in which a holder waited for itself: the
 // acquire failed, or took at least the bound.
 func selfDeadlock(f *index) *Witness {

@@ -2,6 +2,17 @@ package checker
 
 import "sort"
 
+// StaleWrite: see [Descriptions].
+const StaleWrite Anomaly = "stale-write"
+
+func staleWriteEntry() Description {
+	return Description{
+		Name: StaleWrite, Letter: "W", Short: "stale", Class: Damage,
+		Meaning: "the resource accepted a write from a client after a later holder had begun",
+		find:    staleWrite,
+	}
+}
+
 // staleWrite returns a witness of the first accepted write of a client after a later hold of
 // another client had begun.
 func staleWrite(f *index) *Witness {

@@ -4,6 +4,19 @@ import (
 	"slices"
 )
 
+// StuckLock: see [Descriptions].
+const StuckLock Anomaly = "stuck-lock"
+
+func stuckLockEntry() Description {
+	return Description{
+		Name: StuckLock, Letter: "S", Short: "stuck", Class: Liveness,
+		Meaning:    "nobody holds, yet nobody can acquire, and waiting will not help",
+		ServerSide: true,
+		Lasting:    true,
+		find:       stuckLock,
+	}
+}
+
 // stuckLock returns a witness of the first acquire that failed, or never ended, on a key that had
 // no holder and would never expire.
 func stuckLock(f *index) *Witness {

@@ -4,6 +4,17 @@ import (
 	"sort"
 )
 
+// TokenOrder: see [Descriptions].
+const TokenOrder Anomaly = "token-order"
+
+func tokenOrderEntry() Description {
+	return Description{
+		Name: TokenOrder, Letter: "K", Short: "token", Class: Safety,
+		Meaning: "a later acquire got a fencing token that was no larger than an earlier one",
+		find:    tokenOrder,
+	}
+}
+
 // tokenOrder returns a witness of the first acquire whose fencing token is too small: a larger
 // token had been returned before the acquire was called, or the same token had been returned at any
 // time.

@@ -4,6 +4,18 @@ import (
 	"sort"
 )
 
+// Unreleasable: see [Descriptions].
+const Unreleasable Anomaly = "unreleasable"
+
+func unreleasableEntry() Description {
+	return Description{
+		Name: Unreleasable, Letter: "U", Short: "unreleas.", Class: Hygiene,
+		Meaning:    "the rightful holder could not release, since its value had been overwritten",
+		ServerSide: true,
+		find:       unreleasable,
+	}
+}
+
 // unreleasable returns a witness of the first release within the lease that failed because another
 // client had replaced the holder's value.
 func unreleasable(f *index) *Witness {

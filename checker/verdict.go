@@ -1,34 +1,5 @@
 package checker
 
-// An Anomaly names one way in which a lock fails its users.
-type Anomaly string
-
-// The anomalies, in the order in which reports list them. docs/anomalies.md
-// defines each.
-const (
-	Overlap        Anomaly = "overlap"
-	StaleWrite     Anomaly = "stale-write"
-	RefusedWrite   Anomaly = "refused-write"
-	TokenOrder     Anomaly = "token-order"
-	ForeignRelease Anomaly = "foreign-release"
-	ForeignExtend  Anomaly = "foreign-extend"
-	LostLock       Anomaly = "lost-lock"
-	Unreleasable   Anomaly = "unreleasable"
-	StuckLock      Anomaly = "stuck-lock"
-	Ghost          Anomaly = "ghost"
-	SelfDeadlock   Anomaly = "self-deadlock"
-	Starvation     Anomaly = "starvation"
-	Unavailable    Anomaly = "unavailable"
-)
-
-// Anomalies returns all anomalies in the order in which reports list them.
-func Anomalies() []Anomaly {
-	return []Anomaly{
-		Overlap, StaleWrite, RefusedWrite, TokenOrder, ForeignRelease, ForeignExtend, LostLock, Unreleasable,
-		StuckLock, Ghost, SelfDeadlock, Starvation, Unavailable,
-	}
-}
-
 // A Witness is the set of events that prove an anomaly.
 type Witness struct {
 	Anomaly Anomaly `json:"anomaly"`

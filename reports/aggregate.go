@@ -205,8 +205,8 @@ func (s *aggregate) page() page.Head {
 		h.Unexpected = grouped(h.Unexpected, c.Difference(), link)
 		h.Better = grouped(h.Better, c.Improvement(), link)
 	}
-	for i, a := range checker.Anomalies() {
-		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(a), Short: shorts()[i][0], Text: shorts()[i][1]})
+	for _, d := range checker.Descriptions() {
+		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(d.Name), Short: d.Short, Text: d.Meaning})
 	}
 	kinds := map[string]string{}
 	for _, script := range s.run.Scripts {
@@ -316,7 +316,7 @@ func (s *aggregate) part(c Cell) page.Part {
 	}
 	for _, a := range c.Anomalies {
 		avoided, _ := s.peers(c, a)
-		p.Words = append(p.Words, page.Word{Short: shorts()[slices.Index(checker.Anomalies(), a)][0], Avoidable: len(avoided) > 0})
+		p.Words = append(p.Words, page.Word{Short: shortName(a), Avoidable: len(avoided) > 0})
 	}
 	if !c.AsExpected {
 		p.Marks = "!"
@@ -359,24 +359,10 @@ func agrees(c Cell) string {
 	return map[bool]string{true: "=", false: "≠"}[*c.AgreesWithSim]
 }
 
-// shorts returns, in the order of [checker.Anomalies], a short word for each anomaly and its
-// meaning.
-func shorts() [][2]string {
-	return [][2]string{
-		{"overlap", "two clients believed that they held the lock at one instant"},
-		{"stale", "the resource accepted a write from a client after a later holder had begun"},
-		{"refused", "the resource refused a write of the client that had the lock"},
-		{"token", "a later acquire got a fencing token that was no larger than an earlier one"},
-		{"f-release", "a client removed, or shortened, a key that another client owned"},
-		{"f-extend", "a client prolonged a key that another client owned, or brought back one that it had lost"},
-		{"lost", "the servers lost a lock inside its lease, while its holder relied on it"},
-		{"unreleas.", "the rightful holder could not release, since its value had been overwritten"},
-		{"stuck", "nobody holds, yet nobody can acquire, and waiting will not help"},
-		{"ghost", "acquire reported failure, yet left the key with the caller"},
-		{"deadlock", "a holder waited for its own lock"},
-		{"starved", "one hold kept a live client waiting for the bound"},
-		{"unavail.", "acquire failed, or outlasted the bound, although nobody held"},
-	}
+// shortName returns the name of an anomaly in tables.
+func shortName(a checker.Anomaly) string {
+	d, _ := checker.Describe(a)
+	return d.Short
 }
 
 // faultKinds returns the kinds of faults in a script, as the keywords of the script language.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
@@ -108,10 +107,8 @@ func (x *Found) command() string {
 
 // means returns the meaning of an anomaly, or "" if it is unknown.
 func means(a checker.Anomaly) string {
-	if i := slices.Index(checker.Anomalies(), a); i >= 0 {
-		return shorts()[i][1]
-	}
-	return ""
+	d, _ := checker.Describe(a)
+	return d.Meaning
 }
 
 // readable returns a text that is safe to print. readable allows 2000 characters, more than [shown]

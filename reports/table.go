@@ -10,35 +10,10 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// letter returns the abbreviation of an anomaly in the narrow table, which is a letter of its name.
+// letter returns the abbreviation of an anomaly in the narrow table.
 func letter(a checker.Anomaly) string {
-	switch a {
-	case checker.Overlap:
-		return "O"
-	case checker.StaleWrite:
-		return "W"
-	case checker.RefusedWrite:
-		return "F"
-	case checker.TokenOrder:
-		return "K"
-	case checker.ForeignRelease:
-		return "R"
-	case checker.ForeignExtend:
-		return "E"
-	case checker.LostLock:
-		return "L"
-	case checker.Unreleasable:
-		return "U"
-	case checker.StuckLock:
-		return "S"
-	case checker.Ghost:
-		return "G"
-	case checker.SelfDeadlock:
-		return "D"
-	case checker.Starvation:
-		return "T"
-	case checker.Unavailable:
-		return "A"
+	if d, known := checker.Describe(a); known {
+		return d.Letter
 	}
 	return string(a)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -16,10 +17,10 @@ import (
 
 func newListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:       "list strategies|scenarios|faults|services",
+		Use:       "list strategies|scenarios|faults|anomalies|services",
 		Short:     "List what there is",
-		ValidArgs: []string{"strategies", "scenarios", "faults", "services"},
-		Args:      exactArgs("strategies, scenarios, faults or services"),
+		ValidArgs: []string{"strategies", "scenarios", "faults", "anomalies", "services"},
+		Args:      exactArgs("strategies, scenarios, faults, anomalies or services"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			switch args[0] {
@@ -49,6 +50,11 @@ func newListCommand(a *app) *cobra.Command {
 				for _, e := range faults.Catalog() {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Syntax, e.Summary)
 				}
+			case "anomalies":
+				fmt.Fprintln(w, "NAME\tCLASS\tWHAT IT MEANS")
+				for _, d := range checker.Descriptions() {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Class, d.Meaning)
+				}
 			case "services":
 				fmt.Fprintln(w, "NAME\tWHAT IT IS\tLOCKS")
 				fmt.Fprintf(w, "%s\t%s\t%d: list strategies\n", strategies.Redis, "single servers with replicas, in virtual time too", len(a.everything.Of(strategies.Redis).All()))
@@ -60,7 +66,7 @@ func newListCommand(a *app) *cobra.Command {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", service.Name(), service.Summary(), strings.Join(names, ", "))
 				}
 			default:
-				return unknown("list", args[0], cmd.ValidArgs, "there are strategies, scenarios, faults and services")
+				return unknown("list", args[0], cmd.ValidArgs, "there are strategies, scenarios, faults, anomalies and services")
 			}
 			return w.Flush()
 		},

@@ -406,7 +406,8 @@ func (d candidate) crowded(look *Outcome) bool {
 // lasting reports whether an anomaly is final only when no operation is in progress that could
 // explain it.
 func lasting(a checker.Anomaly) bool {
-	return slices.Contains([]checker.Anomaly{checker.Unavailable, checker.StuckLock, checker.Starvation, checker.SelfDeadlock}, a)
+	d, _ := checker.Describe(a)
+	return d.Lasting
 }
 
 // busy reports whether a client was in an operation at the end.
