@@ -3,12 +3,9 @@ package explore
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -16,9 +13,6 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/harness"
 )
-
-// An identity identifies a state: a 128-bit hash.
-type identity [16]byte
 
 // A layer is explored in chunks: at least chunk transitions, and in a large layer a thirty-second
 // of it, at most most. Large chunks give the player and the judges enough work.
@@ -375,59 +369,6 @@ func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly
 		}
 		return false
 	})
-}
-
-// late lists the faults that were added later: a state without them keeps the identity that it had
-// before.
-var late = []Fault{Cancel, NodeClockBack, Hang}
-
-// budgetKey encodes the spent budget for the identity of a state, in two parts: one before and one
-// after the number of the faults that happened.
-func budgetKey(spent map[Fault]int) (text [2]string) {
-	var early, after []byte
-	for _, f := range Faults() {
-		if !slices.Contains(late, f) {
-			early = binary.AppendUvarint(early, uint64(spent[f]))
-		}
-	}
-	for i, f := range late {
-		if n := spent[f]; n > 0 {
-			after = binary.AppendUvarint(after, uint64(-n-i*math.MaxInt32))
-		}
-	}
-	return [2]string{string(early), string(after)}
-}
-
-// identify returns the identity of a state: a hash of everything that the continuation can depend
-// on.
-func (s *search) identify(p *searchNode) identity {
-	b := make([]byte, 0, 256)
-	number := func(n int) { b = binary.AppendUvarint(b, uint64(n)) }
-	number(int(p.parts.common))
-	for _, n := range p.parts.nodes {
-		number(int(n))
-	}
-	for i, n := range p.parts.clients {
-		number(int(n))
-		number(p.rounds[i])
-		begins := 0
-		if s.bound.begins(p, i, &s.tables.clients.list[n].ClientView) {
-			begins = 1
-		}
-		number(begins)
-	}
-	b = append(b, p.budgetKey[0]...)
-	number(int(p.words))
-	b = append(b, p.budgetKey[1]...)
-	if p.closed {
-		number(0)
-	}
-	if p.shards != nil {
-		number(p.shards.class())
-	}
-	h := fnv.New128a()
-	h.Write(b)
-	return identity(h.Sum(nil))
 }
 
 // A flakyFinding is an anomaly that a script showed once, but not each time.

@@ -51,26 +51,6 @@ type client struct {
 	wrote        int
 }
 
-// An interner assigns indexes from 0 to distinct values. Values are equal if they print alike.
-type interner[T any] struct {
-	numbers map[string]int32
-	list    []T
-}
-
-func (s *interner[T]) number(thing T) int32 {
-	text := fmt.Sprintf("%+v", thing)
-	n, ok := s.numbers[text]
-	if !ok {
-		if s.numbers == nil {
-			s.numbers = map[string]int32{}
-		}
-		n = int32(len(s.list))
-		s.numbers[text] = n
-		s.list = append(s.list, thing)
-	}
-	return n
-}
-
 // A transitionCache holds the known effects of transitions. The zero value is empty and ready for
 // use.
 type transitionCache struct {
