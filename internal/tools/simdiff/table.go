@@ -24,7 +24,7 @@ type row struct {
 func table(world string) [][]row {
 	const (
 		kinds = "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"
-		data  = "harness/testdata/"
+		data  = "internal/harness/testdata/"
 	)
 	if world == "docker" { // clients, links and the gate are the same as in process
 		return [][]row{{
