@@ -32,8 +32,7 @@ type liar struct {
 	t       *testing.T
 	hands   *queueWorker
 	spoil   func(n int, r *workerpool.Result[played], a *queue.Answer) // the nth answer of the worker that lies
-	waiting []queue.Item
-	ready   chan struct{}
+	ready   chan queue.Item                                            // put, and not answered yet
 	lied    int
 	turn    int
 	out     map[string]bool // workers that are excluded
@@ -46,19 +45,17 @@ const (
 )
 
 func (l *liar) Put(_ context.Context, i queue.Item) error {
-	l.waiting = append(l.waiting, i)
-	l.ready <- struct{}{}
+	l.ready <- i
 	return nil
 }
 
 func (l *liar) Next(ctx context.Context) (queue.Answer, error) {
+	var i queue.Item
 	select {
-	case <-l.ready:
+	case i = <-l.ready:
 	case <-ctx.Done():
 		return queue.Answer{}, ctx.Err()
 	}
-	i := l.waiting[0]
-	l.waiting = l.waiting[1:]
 	worker := []string{honest, lying}[l.turn%2]
 	if l.turn++; l.out[lying] {
 		worker = honest
@@ -124,7 +121,7 @@ func playInTest(t *testing.T, j job) workerpool.Result[played] {
 // newLiar returns one, and what plays by it.
 func newLiar(t *testing.T, spoil func(int, *workerpool.Result[played], *queue.Answer)) (*liar, *shared, *[]string) {
 	t.Helper()
-	l := &liar{t: t, hands: &queueWorker{registry: all.Registry()}, spoil: spoil, ready: make(chan struct{}, ahead), out: map[string]bool{}}
+	l := &liar{t: t, hands: &queueWorker{registry: all.Registry()}, spoil: spoil, ready: make(chan queue.Item, ahead), out: map[string]bool{}}
 	var said []string
 	s, err := newShared(l, &app{everything: all.Registry()}, func(text string) { said = append(said, text) })
 	if err != nil {
