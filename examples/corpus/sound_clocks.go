@@ -176,7 +176,9 @@ func newKept(env strategies.Env, s steps, renews, strict bool) *notifyingLease {
 
 func (l *notifyingLease) Acquire(ctx context.Context) error { return l.begin(l.stepped.Acquire(ctx)) }
 
-func (l *notifyingLease) TryAcquire(ctx context.Context) error { return l.begin(l.stepped.TryAcquire(ctx)) }
+func (l *notifyingLease) TryAcquire(ctx context.Context) error {
+	return l.begin(l.stepped.TryAcquire(ctx))
+}
 
 func (l *notifyingLease) begin(err error) error {
 	if err == nil {
