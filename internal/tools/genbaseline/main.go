@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: standard RESULTS.JSON")
+		fmt.Fprintln(os.Stderr, "usage: genbaseline RESULTS.JSON")
 		os.Exit(2)
 	}
 	if err := reports.Standard(os.Stdout, os.Args[1]); err != nil {

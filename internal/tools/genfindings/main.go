@@ -55,7 +55,7 @@ func main() {
 	span := flag.String("for", "30s", "real time that one search may take")
 	flag.Parse()
 	if err := run(*program, *span); err != nil {
-		fmt.Fprintln(os.Stderr, "findings:", err)
+		fmt.Fprintln(os.Stderr, "genfindings:", err)
 		os.Exit(3)
 	}
 }

@@ -31,7 +31,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	log.SetPrefix("drill: ")
+	log.SetPrefix("killtest: ")
 	program := flag.String("lockfault", "bin/lockfault", "the program")
 	kills := flag.Int("kills", 5, "how many processes to end")
 	hours := flag.Int("hours", 30, "how many hours a soak has")

@@ -27,7 +27,7 @@ func main() {
 	program := flag.String("lockfault", "bin/trackrecord", "the program of "+module+", built")
 	flag.Parse()
 	if err := run(*program); err != nil {
-		fmt.Fprintln(os.Stderr, "trackrecord:", err)
+		fmt.Fprintln(os.Stderr, "knownbugs:", err)
 		os.Exit(3)
 	}
 }

@@ -75,7 +75,7 @@ func main() {
 	agrees, err := o.run(ctx)
 	switch {
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "agree:", err)
+		fmt.Fprintln(os.Stderr, "simdiff:", err)
 		os.Exit(3)
 	case !agrees:
 		os.Exit(1)
