@@ -15,8 +15,8 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/lockfault
-	$(GO) build -o bin/lockfault ./cmd/lockfault
+build: ## build bin/lockfault, with all of its parts
+	$(GO) build -o bin/lockfault ./cmd/lockfault-full
 
 # Tests of as many packages run at a time: those that take long mostly wait.
 PACKAGES ?= 4
@@ -32,23 +32,24 @@ RACED = GORACE="$${GORACE:-atexit_sleep_ms=50}" $(GO) test -race
 # go vet looks at once.
 TESTED = -vet=off -timeout $(TIMEOUT) $(TESTFLAGS)
 
-# The tests of the command line that start servers of other services.
-SERVICES = ^TestServiceScripts$$
+# The tests of quick packages that make test leaves to make check: they start servers of other services
+# or containers, or take ten seconds of processor or longer.
+LEFT_OUT = ^Test(Service|Container|Slow)
 
 .PHONY: test
 test: redis-server ## run all tests of virtual time and of redis-server, under the race detector too where something is concurrent
 	$(GO) vet ./...
-	$(GO) test -p $(PACKAGES) $(TESTED) -skip '$(SERVICES)' $$(.ci/packages quick)
-	$(RACED) -p $(PACKAGES) $(TESTED) $$(.ci/packages raced)
+	$(GO) test -p $(PACKAGES) $(TESTED) -skip '$(LEFT_OUT)' $$(.ci/packages quick)
+	$(RACED) -p $(PACKAGES) $(TESTED) -skip '$(LEFT_OUT)' $$(.ci/packages raced)
 	$(MAKE) --no-print-directory agree
 
 .PHONY: test-services
-test-services: redis ## run the tests of other services, of containers, and of the modules in examples
+test-services: redis ## run the tests of other services, of containers, of the modules in examples, and those that take long
 	$(GO) test -p 3 $(TESTED) $$(.ci/packages services)
-	$(GO) test $(TESTED) -run '$(SERVICES)' ./internal/cli
+	$(GO) test $(TESTED) -run '$(LEFT_OUT)' $$(.ci/packages quick)
 
 .PHONY: check
-check: test-services agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: services, containers, examples, random scripts, planted bugs, kills, fuzzing
+check: test-services agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: services, containers, examples, tests that take long, random scripts, planted bugs, kills, fuzzing
 
 .PHONY: race
 race: redis ## run all tests of all packages under the race detector: half an hour or so
@@ -71,20 +72,20 @@ BUSY  ?= 0
 AGREE  = $(GO) run ./internal/tools/simdiff -lockfault bin/lockfault -keep bin/differing -runs $(RUNS) -busy $(BUSY)
 
 .PHONY: agree
-agree: build redis ## play some cells in virtual time and on redis-server processes, and see that both agree
+agree: build redis-server ## play some cells in virtual time and on redis-server processes, and see that both agree
 	$(AGREE)
 
 .PHONY: agree-settled
-agree-settled: build redis ## play COUNT random scripts that leave nothing to chance in virtual time and on redis-server processes, and see that both agree
+agree-settled: build redis-server ## play COUNT random scripts that leave nothing to chance in virtual time and on redis-server processes, and see that both agree
 	$(AGREE) -settled -count $(COUNT) $(if $(SEED),-seed $(SEED))
 
 .PHONY: agree-loaded
-agree-loaded: build redis ## play the cells of agree ten times with two to six busy processes beside them: none may come out wrong (hours)
+agree-loaded: build redis-server ## play the cells of agree ten times with two to six busy processes beside them: none may come out wrong (hours)
 	for busy in 2 3 4 5 6; do $(AGREE) -runs 2 -busy $$busy -unknown 20 || exit; done
 
 # Where there is no engine, that is said, and nothing else is wrong.
 .PHONY: agree-docker
-agree-docker: build redis ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
+agree-docker: build redis-server ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
 	@$(GO) build -o bin/redis-image ./internal/tools/redis-image
 	@status=0; ./bin/redis-image || status=$$?; \
 	case $$status in \
@@ -94,15 +95,15 @@ agree-docker: build redis ## play some cells in virtual time and in containers, 
 	esac
 
 .PHONY: test-real
-test-real: build redis ## play every cell in virtual time and on redis-server processes, and see that both agree and that histories show what the report says
+test-real: build redis-server ## play every cell in virtual time and on redis-server processes, and see that both agree and that histories show what the report says
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
 	./bin/lockfault run --world sim,process --out "$$out" && \
 	./bin/lockfault report "$$out" --recheck && \
-	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
+	./bin/lockfault run --world sim,process --promote-by sentinel --out "$$out"
 
 .PHONY: specimens
 specimens: redis ## play what the locks of examples/corpus must show, and must not, in virtual time and all of it on redis-server processes
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
+	$(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks' -all
 
 .PHONY: long
 long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables, fifty kills of a shared soak
@@ -126,7 +127,7 @@ bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchs
 	$(GO) run $(BENCHSTAT) bin/run.txt
 
 .PHONY: bench-real
-bench-real: build redis ## measure what the locks and the gate cost on redis-server, and write the page and plot
+bench-real: build redis-server ## measure what the locks and the gate cost on redis-server, and write the page and plot
 	./bin/lockfault bench --format markdown --svg bin/benchmarks-real.svg >bin/benchmarks-real.md
 	mv bin/benchmarks-real.md bin/benchmarks-real.svg docs/
 
@@ -141,7 +142,7 @@ fuzz-short: ## run every fuzz target for FUZZTIME
 
 # What comes from others: items and answers of a queue, journals, checkpoints, results, scripts and
 # the names of their files.
-FROM_OTHERS = ./internal/queue/item:FuzzItem ./internal/cli:FuzzAnswer ./reports:FuzzJournal ./reports:FuzzScan \
+FROM_OTHERS = ./internal/queue/item:FuzzItem ./internal/cli/cells:FuzzAnswer ./reports:FuzzJournal ./reports:FuzzScan \
 	./internal/explore:FuzzJournal ./internal/explore:FuzzBlocks ./scenarios:FuzzParse ./scenarios:FuzzFileName
 
 .PHONY: fuzz-from-others
@@ -176,7 +177,7 @@ matrix: ## play every strategy under every scenario, and put the table into READ
 .PHONY: pictures
 pictures: ## play every cell, and take the pictures of its report that docs/reports.md shows; .ci/viewers installs the browser
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && $(GO) run ./cmd/lockfault run --quiet --out "$$out/report" && \
-	LOCKFAULT_REPORT="$$out/report" $(GO) test -count 1 ./reports/page -run TestPictures
+	$(GO) test -count 1 ./reports/page -run TestPictures -report "$$out/report"
 
 .PHONY: findings
 findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
@@ -192,11 +193,11 @@ track-record: redis ## play the known defects of other people's lock libraries i
 
 .PHONY: tables
 tables: ## compare every search of the tests with tables and without, and what goes on with what is played at once: minutes; make test compares some, others each time
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./internal/explore -run 'TablesLoseNothing|GoesOnAsIfPlayedAtOnce'
+	$(GO) test -v -count 1 -timeout 1h ./internal/explore -run 'TablesLoseNothing|GoesOnAsIfPlayedAtOnce' -all
 
 .PHONY: seeds
 seeds: ## play every cell in virtual time with twenty seeds; make test plays four of them, others each time
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./internal/harness/registrytest -run EverySeedAgrees
+	$(GO) test -v -count 1 -timeout 1h ./internal/harness/registrytest -run EverySeedAgrees -all
 
 .PHONY: bench-explore
 bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
@@ -209,7 +210,7 @@ dist: ## build archives for Linux, macOS and Windows into bin/dist, the same byt
 .PHONY: tool-image
 tool-image: ## build the container image lockfault/lockfault:local of the program alone
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp examples/deploy/Dockerfile "$$out" && mkdir "$$out/empty" && \
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault && \
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault-full && \
 	docker build --quiet --tag lockfault/lockfault:local "$$out"
 
 .PHONY: bench-soak
@@ -224,19 +225,19 @@ test-checker: ## compare the lock checker with porcupine on 100,000 histories of
 prove-checker: ## the same on 1,000,000 histories of each kind, and those that porcupine has no model for with the naive oracle
 	GOGC=1000 $(GO) test ./checker/linear -run TestPorcupine -rapid.checks=1000000 -v -timeout 6h
 	for spec in mutex-tokens read-write by-server fenced,strict; do \
-		states=; [ $$spec != fenced,strict ] || states=5000; \
-		LOCKFAULT_STATES=$$states LOCKFAULT_RANDOM=1000000 LOCKFAULT_SPEC=$$spec GOGC=1000 $(GO) test ./checker/linear -run 'TestRandom$$' -v -timeout 6h || exit; \
+		states=0; [ $$spec != fenced,strict ] || states=5000; \
+		GOGC=1000 $(GO) test ./checker/linear -run 'TestRandom$$' -v -timeout 6h -histories 1000000 -spec $$spec -states $$states || exit; \
 	done
 
 .PHONY: enumerate-checker
 enumerate-checker: ## compare the lock checker with the naive oracle on every history of two clients up to eight events and of three up to seven
-	LOCKFAULT_SIZES=8,7 GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(mutex|mutex-strict|mutex-tokens.*|reentrant.*|lease.*|semaphore.*|read-write.*)$$' -v -timeout 6h
-	LOCKFAULT_SIZES=8,7 LOCKFAULT_DESCENTS=7,6 GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(multi.*|fenced.*)$$' -v -timeout 12h
+	GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(mutex|mutex-strict|mutex-tokens.*|reentrant.*|lease.*|semaphore.*|read-write.*)$$' -v -timeout 6h -sizes 8,7
+	GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(multi.*|fenced.*)$$' -v -timeout 12h -sizes 8,7 -descents 7,6
 
 .PHONY: cover-checker
 cover-checker: ## show which parts of the lock checker random histories reach
 	@mkdir -p bin
-	LOCKFAULT_RANDOM=1000 $(GO) test ./checker/linear -run 'TestRandom$$|TestPorcupine' -rapid.checks=2000 -coverprofile bin/checker.cover
+	$(GO) test ./checker/linear -run 'TestRandom$$|TestPorcupine' -coverprofile bin/checker.cover -rapid.checks=2000 -histories 1000
 	@$(GO) tool cover -func bin/checker.cover
 
 .PHONY: check-deploy
@@ -250,7 +251,7 @@ drill: build ## end servers, workers and the publisher of a soak on a queue by k
 
 .PHONY: kills
 kills: ## kill processes of runs on Redis, etcd, PostgreSQL and containers at random moments, KILLS times, and see that nothing is left
-	LOCKFAULT_KILLS=$(KILLS) LOCKFAULT_SEED=$(SEED) $(GO) test ./internal/cli -run '^TestKills$$' -v -count 1 -timeout 2h
+	$(GO) test ./internal/cli -run 'Kills$$' -v -count 1 -timeout 2h -killruns $(KILLS) $(if $(SEED),-killseed $(SEED))
 
 .PHONY: bench-queue
 bench-queue: build ## measure what a queue costs, with one worker and with up to eight: some ten minutes
@@ -266,9 +267,9 @@ bench-checker: ## run the lock checker's benchmarks beside porcupine's
 
 .PHONY: versus-checker
 versus-checker: OPS ?= 1000
-versus-checker: PATIENCE ?= 1
-versus-checker: ## judge traffic of OPS operations of every specification beside porcupine, which has PATIENCE seconds for each
-	LOCKFAULT_OPS=$(OPS) LOCKFAULT_PATIENCE=$(PATIENCE) $(GO) test ./checker/linear -run TestVersus -v -timeout 12h
+versus-checker: PATIENCE ?= 1s
+versus-checker: ## judge traffic of OPS operations of every specification beside porcupine, which has the time PATIENCE for each
+	$(GO) test ./checker/linear -run TestSlowVersus -v -timeout 12h -ops $(OPS) -patience $(PATIENCE)
 
 .PHONY: measure-checker
 measure-checker: ## measure the lock checker and porcupine, and write the page and plot

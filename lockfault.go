@@ -18,6 +18,7 @@ import (
 	"io"
 
 	"github.com/lockfault/lockfault/internal/cli"
+	"github.com/lockfault/lockfault/internal/cli/tui"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -30,21 +31,23 @@ const (
 	ExitInterrupted = cli.ExitInterrupted // the command was interrupted; what was finished is kept
 )
 
-// An Option adds what not every program needs: see the packages withqueue and withservices in
-// cmd/lockfault.
+// An Option adds what not every program needs: see the packages withdocker, withqueue and withservices
+// in cmd/lockfault.
 type Option = cli.Option
 
-// Main runs the command line of this process with the strategies of the registry and returns the exit
-// status for [os.Exit]. A main function must call nothing else: the binary starts itself anew for worker
-// processes, and Main serves them.
+// Main runs the command line of this process with the strategies of the registry and returns the
+// exit status for [os.Exit]. A main function must call nothing else: the binary starts itself again
+// for worker processes, and Main serves them.
 func Main(registry strategies.Registry, options ...Option) int {
-	return cli.Main(registry, options...)
+	return cli.Main(registry, withPlay(options)...)
 }
 
-// Run runs one command line, without the program's name, and returns its exit status. When ctx is done
-// Run ends what it has started and returns [ExitInterrupted]. Commands that play cells start the running
-// executable anew as their worker processes, so the executable's main function must call [Main], or Run
-// with its own arguments. Run must not be called concurrently.
+// Run runs one command line, without the program's name, and returns its exit status. When ctx is
+// done Run ends what it has started and returns [ExitInterrupted]. Commands that play cells start
+// the running executable again as their worker processes, so the executable's main function must
+// call [Main], or Run with its own arguments. Run must not be called concurrently.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry, options ...Option) int {
-	return cli.Run(ctx, args, stdin, stdout, stderr, registry, options...)
+	return cli.Run(ctx, args, stdin, stdout, stderr, registry, withPlay(options)...)
 }
+
+func withPlay(options []Option) []Option { return append([]Option{cli.WithPlay(tui.Show)}, options...) }

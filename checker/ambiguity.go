@@ -40,10 +40,17 @@ func (f *index) doubtful() *Ambiguity {
 			break
 		}
 		if there < 0 || f.changes[there].at > c.end {
+			if f.keyedCall {
+				continue // keyless: the lock has a key, but not for this acquire
+			}
 			return &Ambiguity{[]int{c.end}, fmt.Sprintf("%s acquired at %s, and no server had ever had the key of the lock.", f.name(c.client), seconds(c.to))}
 		}
 		if d := f.took(c); d != nil {
 			return d
+		}
+		if c.adopted >= 0 {
+			return &Ambiguity{[]int{c.end}, fmt.Sprintf("%s acquired at %s by a key of %s, who had released, so the key doesn't say whose the lock is.",
+				f.name(c.client), seconds(c.to), f.name(c.adopted))}
 		}
 	}
 	return first
@@ -65,6 +72,21 @@ func (f *index) nameless() *Ambiguity {
 			f.servers[ch.server].node, ch.after.value, seconds(f.events[ch.at].Time), by)}
 	}
 	return nil
+}
+
+// adopts returns the client whose key c has acquired by, if no server has a key of c itself and that
+// client has released; -1 if there is no such client. Such a lock hands its key over.
+func (f *index) adopts(c *client) int {
+	adopted := -1
+	for _, s := range f.servers {
+		switch owner := s.key.owner; {
+		case owner == c.id:
+			return -1
+		case owner >= 0 && f.clients[owner].released:
+			adopted = owner
+		}
+	}
+	return adopted
 }
 
 // took reports an acquire that succeeded by removing the key: the client's last effect on the key

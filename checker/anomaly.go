@@ -25,13 +25,16 @@ type Description struct {
 	Short   string // its name in tables; at most 9 characters
 	Meaning string // one sentence without a full stop
 	Class   Class
-	// ServerSide says that the anomaly is judged by the lock's key on the servers. Check judges it
+	// ServerSide reports that the anomaly is judged by the lock's key on the servers. Check judges it
 	// only if the key identifies the owner of the lock.
 	ServerSide bool
-	// Lasting says that the anomaly is final only when no operation is in progress that could end it.
+	// Lasting reports that the anomaly is final only when no operation is in progress that could
+	// end it.
 	Lasting bool
 
-	find func(*index) *Witness // the earliest witness; nil if the anomaly did not occur
+	// find yields a witness of each occurrence of the anomaly, the earliest first, until yield
+	// returns false.
+	find func(_ *index, yield func(*Witness) bool)
 }
 
 // table holds the anomalies in the order in which reports list them.
@@ -43,8 +46,10 @@ var table = []Description{
 	foreignReleaseEntry(),
 	foreignExtendEntry(),
 	lostLockEntry(),
+	keylessEntry(),
 	unreleasableEntry(),
 	stuckLockEntry(),
+	notReleasedEntry(),
 	ghostEntry(),
 	selfDeadlockEntry(),
 	starvationEntry(),

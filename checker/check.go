@@ -23,12 +23,35 @@ func (f *index) verdict() Verdict {
 		if v.Unjudged != nil && d.ServerSide {
 			continue
 		}
-		if w := d.find(f); w != nil {
+		d.find(f, func(w *Witness) bool {
 			w.Anomaly = d.Name
 			v.Witnesses = append(v.Witnesses, *w)
-		}
+			return false
+		})
 	}
 	return v
+}
+
+// Occurrences returns a witness of each occurrence of each anomaly that [Check] finds in the
+// history, in the order of [Anomalies], but at most so many of each. The first witness of each
+// anomaly is the witness that Check returns; the others are not in any particular order.
+func Occurrences(h History, most int) []Witness {
+	f := derive(h)
+	var all []Witness
+	for i := range table {
+		d := &table[i]
+		if f.unjudged != nil && d.ServerSide {
+			continue
+		}
+		n := 0
+		d.find(f, func(w *Witness) bool {
+			w.Anomaly = d.Name
+			all = append(all, *w)
+			n++
+			return n < most
+		})
+	}
+	return all
 }
 
 // witness returns a witness with the given events sorted and without duplicates.

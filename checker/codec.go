@@ -154,6 +154,8 @@ func appendString(b []byte, text string) []byte {
 	return append(append(b, text[from:]...), '"')
 }
 
+var eventLines = jsonscan.LinesOf[Event]()
+
 // Decode reads a history that Encode wrote, until r ends. Decode returns an error that names the
 // line for another format, unknown fields or kinds, and events out of order. An error of r is
 // returned wrapped.
@@ -167,7 +169,15 @@ func Decode(r io.Reader) (History, error) {
 		return History{}, fmt.Errorf("checker: line 1: %w", err)
 	}
 	var h History
-	known := texts{}
+	known := map[string]string{} // most texts occur many times
+	intern := func(b []byte) string {
+		s, ok := known[string(b)] // does not allocate
+		if !ok {
+			s = string(b)
+			known[s] = s
+		}
+		return s
+	}
 	if err := decodeLine(text, &h.Meta); err != nil {
 		return History{}, fmt.Errorf("checker: line 1: %w", err)
 	}
@@ -175,7 +185,7 @@ func Decode(r io.Reader) (History, error) {
 		return History{}, fmt.Errorf("checker: line 1: history format %d; this program reads format %d", h.Meta.Format, Format)
 	}
 	last := time.Duration(0)
-	for {
+	for e := new(Event); ; {
 		text, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			return h, nil
@@ -183,10 +193,10 @@ func Decode(r io.Reader) (History, error) {
 		if err != nil {
 			return History{}, fmt.Errorf("checker: line %d: %w", lines.n, err)
 		}
-		var e Event
-		if !known.scan(text, &e) {
-			e = Event{}
-			err = decodeLine(text, &e)
+		*e = Event{}
+		if !eventLines.Read(text, e, intern) {
+			*e = Event{}
+			err = decodeLine(text, e)
 		}
 		switch {
 		case err != nil:
@@ -201,7 +211,7 @@ func Decode(r io.Reader) (History, error) {
 			return History{}, fmt.Errorf("checker: line %d: %w", lines.n, err)
 		}
 		last = e.Time
-		h.Events = append(h.Events, e)
+		h.Events = append(h.Events, *e)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestEventsAreReadAsJSONWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := rapid.Make[Event]().Draw(t, "event")
 		for _, text := range []*string{&e.Text, &e.Command, &e.Error} {
-			*text = rapid.SampledFrom([]string{"", "SET lock A1 NX PX 30000", "é×", "a\"b", "\x01", "\xff\xc3"}).Draw(t, "text")
+			*text = rapid.SampledFrom([]string{"", "SET lock A1 NX PX 30000", "é×", "a\"b\\n\n", "\x01", "\xff\xc3"}).Draw(t, "text")
 		}
 		line := e.AppendJSON(nil)
 		if rapid.Bool().Draw(t, "spoilt") {
@@ -53,7 +53,7 @@ func TestEventsAreReadAsJSONWould(t *testing.T) {
 		}
 		var want, got Event
 		err := decodeLine(line, &want)
-		if !(texts{}).scan(line, &got) {
+		if !eventLines.Read(line, &got, byteString) {
 			return
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -77,11 +77,13 @@ func TestPlainLinesAreScanned(t *testing.T) {
 			}
 		}
 		var got Event
-		if line := e.AppendJSON(nil); !(texts{}).scan(line, &got) || got != e {
+		if line := e.AppendJSON(nil); !eventLines.Read(line, &got, byteString) || got != e {
 			t.Fatalf("%s\nread as %+v", line, got)
 		}
 	})
 }
+
+func byteString(b []byte) string { return string(b) }
 
 func TestHistoryComesBack(t *testing.T) {
 	for _, h := range caseHistories(t) {

@@ -1,5 +1,5 @@
 // Package checker judges a history of lock operations: a [History] comes in, a [Verdict] goes out.
-// The package uses only what the history records and no script, world or strategy, so anybody can
+// The package uses only what the history records and no script, world or strategy, so you can
 // judge a recorded history again at any time.
 //
 // [Check] finds anomalies, each with a [Witness]; docs/anomalies.md defines them. [Encode] and

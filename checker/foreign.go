@@ -14,23 +14,25 @@ func foreignReleaseEntry() Description {
 	}
 }
 
-// foreignRelease returns a witness of the first command that removed a key of another client or
-// shortened its lease.
-func foreignRelease(f *index) *Witness {
+// foreignRelease finds the commands that removed a key of another client or shortened its lease.
+func foreignRelease(f *index, yield func(*Witness) bool) {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		if !ch.foreign() {
 			continue
 		}
+		did := ""
 		// Compare with the expiry last granted: many small steps add up to a large one.
 		switch sooner := max(ch.before.expires, ch.before.granted) - ch.after.expires; {
 		case ch.after.value == "" && ch.after.owner < 0:
-			return f.foreignWitness(ch, "removed")
+			did = "removed"
 		case ch.sameValue() && ch.before.expires != 0 && ch.after.expires != 0 && sooner > f.tolerance():
-			return f.foreignWitness(ch, "shortened the lease of")
+			did = "shortened the lease of"
+		}
+		if did != "" && !yield(f.foreignWitness(ch, did)) {
+			return
 		}
 	}
-	return nil
 }
 
 // ForeignExtend: see [Descriptions].
@@ -45,20 +47,23 @@ func foreignExtendEntry() Description {
 	}
 }
 
-// foreignExtend returns a witness of the first command that prolonged a key of another client, or
-// created again a key that the command's own client had lost.
-func foreignExtend(f *index) *Witness {
+// foreignExtend finds the commands that prolonged a key of another client, or created again a key
+// that the command's own client had lost.
+func foreignExtend(f *index, yield func(*Witness) bool) {
 	for i := range f.changes {
 		ch := &f.changes[i]
-		if ch.recreated {
-			return f.recreatedWitness(ch)
-		}
+		var w *Witness
 		later := ch.after.expires - min(ch.before.expires, ch.before.granted)
-		if ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || later > f.tolerance()) {
-			return f.foreignWitness(ch, "prolonged the lease of")
+		switch {
+		case ch.recreated:
+			w = f.recreatedWitness(ch)
+		case ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || later > f.tolerance()):
+			w = f.foreignWitness(ch, "prolonged the lease of")
+		}
+		if w != nil && !yield(w) {
+			return
 		}
 	}
-	return nil
 }
 
 // foreign reports whether a client's command changed a key that another client owned.

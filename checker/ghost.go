@@ -54,14 +54,17 @@ func ghostEntry() Description {
 	}
 }
 
-// ghost returns a witness of the first acquire that reported failure and left the key with its
-// client.
-func ghost(f *index) *Witness {
-	all := f.ghosts()
-	if len(all) == 0 {
-		return nil
+// ghost finds the acquires that reported failure and left the key with their client.
+func ghost(f *index, yield func(*Witness) bool) {
+	for _, g := range f.ghosts() {
+		if !yield(f.ghostWitness(g)) {
+			return
+		}
 	}
-	g, c := all[0], &f.calls[all[0].call]
+}
+
+func (f *index) ghostWitness(g ghostKey) *Witness {
+	c := &f.calls[g.call]
 	o := f.ownerships[g.ownership]
 	node := f.servers[o.server].node
 	says := fmt.Sprintf("%s's %s failed at %s, yet the key on %s had been %[1]s's since %[5]s.",

@@ -81,6 +81,10 @@ func (f *index) granted(c *client, at int, i int, e *Event) {
 		return
 	}
 	c.acquired = i
+	if c.hold < 0 {
+		f.noteAcquired(at)
+		f.calls[at].adopted = f.adopts(c)
+	}
 	if e.Token != 0 {
 		c.token = e.Token
 	}

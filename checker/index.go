@@ -45,6 +45,10 @@ type index struct {
 	freeSince int           // where the last hold ended, -1 if no hold has ended
 	freeFrom  time.Duration // when the last hold ended
 	newest    int           // the accepted write with the largest token, or -1
+	keys      int           // servers that have a key of the lock
+	keyed     int           // the event that last removed or replaced a key; 0 if none has
+
+	keyedCall bool // a server had a key during some successful outermost acquire
 
 	// present is the latest State event; made is the request that made its change, or -1.
 	present, made int
@@ -82,7 +86,8 @@ type client struct {
 	hasGrant bool
 	open     int // its call under way, or -1
 	paused   bool
-	owned    int // number of counting servers on which it owns the key
+	owned    int  // number of counting servers on which it owns the key
+	released bool // its latest call is a release that returned OK
 }
 
 type pause struct {
@@ -109,6 +114,8 @@ type call struct {
 	hasGrant   bool  // grant is when the last acquire or extend before this call returned OK
 	idleAtExit bool  // its client was paused when the history ended
 	token      int64 // the client's token at the invocation
+	keyless    bool  // a successful outermost acquire during which no server had a key
+	adopted    int   // the client that had released and owned the key by which the call succeeded, or -1
 }
 
 func (o Op) takes() bool           { return o == Acquire || o == TryAcquire }
@@ -271,11 +278,12 @@ func (f *index) died(c *client, i int, t time.Duration) {
 func (f *index) invoked(c *client, i int, e *Event) int {
 	at := len(f.calls)
 	f.calls = append(f.calls, call{
-		client: c.id, op: e.Op, invoke: i, from: e.Time,
+		client: c.id, op: e.Op, invoke: i, from: e.Time, adopted: -1,
 		hold: c.hold, grant: c.grant, hasGrant: c.hasGrant, token: c.token,
 	})
 	f.callIs(e.Call, at)
 	c.open = at
+	c.released = false
 	switch e.Op {
 	case Acquire, TryAcquire:
 		c.acquires = append(c.acquires, at)
@@ -300,6 +308,7 @@ func (f *index) returned(c *client, i int, e *Event) {
 	if c.open == at {
 		c.open = -1
 	}
+	c.released = ret.op == Release && e.Result == OK
 	switch {
 	case e.Result == OK && (ret.takes() || ret.op == Extend):
 		f.granted(c, at, i, e)

@@ -138,6 +138,7 @@ func (f *index) changed(i int, e *Event) {
 	}
 	s.changes = append(s.changes, len(f.changes))
 	f.changes = append(f.changes, ch)
+	f.noteKeys(ch.before, ch.after, i)
 
 	var gone []key
 	if s.counts {

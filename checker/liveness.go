@@ -19,12 +19,11 @@ func starvationEntry() Description {
 	}
 }
 
-// starvation returns a witness of the first acquire that waited for the bound because of one hold
-// of another client.
-func starvation(f *index) *Witness {
+// starvation finds the acquires that waited for the bound because of one hold of another client.
+func starvation(f *index, yield func(*Witness) bool) {
 	bound := f.meta.Bound
 	if bound <= 0 {
-		return nil
+		return
 	}
 	var long []hold
 	var until []time.Duration // the latest end of a long hold so far
@@ -55,13 +54,14 @@ func starvation(f *index) *Witness {
 			if !ok {
 				continue
 			}
-			return witness(f.sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
+			if !yield(witness(f.sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
 				f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(waited.from), seconds(waited.to),
 				f.name(b.client), seconds(b.from)),
-				b.begin, c.invoke, min(b.end, f.endOf(c)))
+				b.begin, c.invoke, min(b.end, f.endOf(c)))) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // Unavailable: see [Descriptions].
@@ -76,9 +76,9 @@ func unavailableEntry() Description {
 	}
 }
 
-// unavailable returns a witness of the first acquire that failed, or took longer than the bound,
-// although no client held the lock, and that no other anomaly explains.
-func unavailable(f *index) *Witness {
+// unavailable finds the acquires that failed, or took longer than the bound, although no client held
+// the lock, and that no other anomaly explains.
+func unavailable(f *index, yield func(*Witness) bool) {
 	var d *demand
 	for _, at := range f.acquires {
 		c := &f.calls[at]
@@ -101,10 +101,11 @@ func unavailable(f *index) *Witness {
 		if says == "" || d.explained(f, at) {
 			continue
 		}
-		return witness(f.sprintf("%s's %s, called at %s, %s, %s",
-			f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, f.endOf(c))
+		if !yield(witness(f.sprintf("%s's %s, called at %s, %s, %s",
+			f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, f.endOf(c))) {
+			return
+		}
 	}
-	return nil
 }
 
 // demand holds the facts about the whole history that unavailable needs: which clients may have

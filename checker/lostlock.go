@@ -16,8 +16,8 @@ func lostLockEntry() Description {
 	}
 }
 
-// lostLock returns a witness of the first hold whose key the servers lost within its lease.
-func lostLock(f *index) *Witness {
+// lostLock finds the holds whose key the servers lost within its lease.
+func lostLock(f *index, yield func(*Witness) bool) {
 	for _, d := range f.departures {
 		if d.cause == ByCommand || d.cause == ByExpiry {
 			continue
@@ -35,11 +35,12 @@ func lostLock(f *index) *Witness {
 		if d.key.due != 0 {
 			lease = "its lease went on until " + seconds(d.key.due).String()
 		}
-		return witness(f.sprintf("%s, who held the lock since %s, lost its key at %s (%s on %s), though %s.",
+		if !yield(witness(f.sprintf("%s, who held the lock since %s, lost its key at %s (%s on %s), though %s.",
 			f.name(hold.client), seconds(hold.from), seconds(t), d.cause, f.servers[owned.server].node, lease),
-			owned.begin, hold.begin, d.at)
+			owned.begin, hold.begin, d.at)) {
+			return
+		}
 	}
-	return nil
 }
 
 // holdAt returns the client's hold at event i, or nil.

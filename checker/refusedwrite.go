@@ -21,18 +21,18 @@ func refusedWriteEntry() Description {
 	}
 }
 
-// refusedWrite returns a witness of the first write of the lock's owner that the resource refused.
-func refusedWrite(f *index) *Witness {
-	if len(f.refusals) == 0 {
-		return nil
+// refusedWrite finds the writes of the lock's owner that the resource refused.
+func refusedWrite(f *index, yield func(*Witness) bool) {
+	for _, r := range f.refusals {
+		newer := &f.events[r.newer]
+		if !yield(witness(f.sprintf("The resource refused a write of %s, who had acquired at %s, at %s, although the lock was %[1]s's still: "+
+			"its fencing token was %[4]d, and a write of %[5]s with %[6]d had been accepted at %[7]s.",
+			f.name(r.client), seconds(f.events[r.acquired].Time), seconds(f.events[r.at].Time),
+			r.token, newer.Client, newer.Token, seconds(newer.Time)),
+			r.acquired, r.newer, r.at)) {
+			return
+		}
 	}
-	r := f.refusals[0]
-	newer := &f.events[r.newer]
-	return witness(f.sprintf("The resource refused a write of %s, who had acquired at %s, at %s, although the lock was %[1]s's still: "+
-		"its fencing token was %[4]d, and a write of %[5]s with %[6]d had been accepted at %[7]s.",
-		f.name(r.client), seconds(f.events[r.acquired].Time), seconds(f.events[r.at].Time),
-		r.token, newer.Client, newer.Token, seconds(newer.Time)),
-		r.acquired, r.newer, r.at)
 }
 
 // wrote processes a Write event.

@@ -12,9 +12,9 @@ func selfDeadlockEntry() Description {
 	}
 }
 
-// selfDeadlock returns a witness of the first acquire in which a holder waited for itself: the
-// acquire failed, or took at least the bound.
-func selfDeadlock(f *index) *Witness {
+// selfDeadlock finds the acquires in which a holder waited for itself: the acquire failed, or took
+// at least the bound.
+func selfDeadlock(f *index, yield func(*Witness) bool) {
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		if c.hold < 0 || c.crashed || c.idleAtExit || c.result == OK {
@@ -27,11 +27,12 @@ func selfDeadlock(f *index) *Witness {
 			continue
 		}
 		hold := f.holds[c.hold]
-		return witness(f.sprintf("%s, who had held the lock since %s, called %s at %s, and that %s: it was waiting for itself.",
+		if !yield(witness(f.sprintf("%s, who had held the lock since %s, called %s at %s, and that %s: it was waiting for itself.",
 			f.name(c.client), seconds(hold.from), c.op, seconds(c.from), f.outcome(c)),
-			hold.begin, c.invoke, f.endOf(c))
+			hold.begin, c.invoke, f.endOf(c))) {
+			return
+		}
 	}
-	return nil
 }
 
 // tookLong reports whether the caller spent at least the bound in the call without a pause.

@@ -13,16 +13,17 @@ func staleWriteEntry() Description {
 	}
 }
 
-// staleWrite returns a witness of the first accepted write of a client after a later hold of
-// another client had begun.
-func staleWrite(f *index) *Witness {
+// staleWrite finds the accepted writes of a client after a later hold of another client had begun.
+func staleWrite(f *index, yield func(*Witness) bool) {
 	for _, w := range f.writes {
 		e := &f.events[w.at]
 		if w.hold < 0 {
 			if at := f.held.other(w.client, w.at, w.at); at >= 0 {
 				other := f.holds[at]
-				return witness(f.sprintf("The resource accepted a write of %s at %s, who never had the lock, while %s, who had acquired at %s, held it.",
-					f.name(w.client), seconds(e.Time), f.name(other.client), seconds(other.from)), other.begin, w.at)
+				if !yield(witness(f.sprintf("The resource accepted a write of %s at %s, who never had the lock, while %s, who had acquired at %s, held it.",
+					f.name(w.client), seconds(e.Time), f.name(other.client), seconds(other.from)), other.begin, w.at)) {
+					return
+				}
 			}
 			continue
 		}
@@ -40,12 +41,13 @@ func staleWrite(f *index) *Witness {
 			if f.fencedEarlier(other, w.since, token) {
 				continue
 			}
-			return witness(f.sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
+			if !yield(witness(f.sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
 				f.name(w.client), seconds(f.events[w.since].Time), seconds(e.Time), f.name(other.client), seconds(other.from)),
-				w.since, other.begin, w.at)
+				w.since, other.begin, w.at)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // fencedEarlier reports whether a hold that began after event since was nevertheless granted before

@@ -17,19 +17,26 @@ func stuckLockEntry() Description {
 	}
 }
 
-// stuckLock returns a witness of the first acquire that failed, or never ended, on a key that had
-// no holder and would never expire.
-func stuckLock(f *index) *Witness {
-	first := -1
+// stuckLock finds the acquires that failed, or never ended, on a key that had no holder and would
+// never expire.
+func stuckLock(f *index, yield func(*Witness) bool) {
+	var stuck []int // leftovers
 	for at := range f.leftovers {
-		if f.stuck(at) && (first < 0 || f.calls[f.leftovers[at].call].end < f.calls[f.leftovers[first].call].end) {
-			first = at
+		if f.stuck(at) {
+			stuck = append(stuck, at)
 		}
 	}
-	if first < 0 {
-		return nil
+	slices.SortStableFunc(stuck, func(a, b int) int {
+		return f.calls[f.leftovers[a].call].end - f.calls[f.leftovers[b].call].end
+	})
+	for _, at := range stuck {
+		if !yield(f.stuckWitness(&f.leftovers[at])) {
+			return
+		}
 	}
-	l := &f.leftovers[first]
+}
+
+func (f *index) stuckWitness(l *leftover) *Witness {
 	c, o := &f.calls[l.call], f.ownerships[l.ownership]
 	why := "has no time to live"
 	events := []int{o.begin, c.invoke, f.endOf(c)}
@@ -62,6 +69,13 @@ func (f *index) answered(c *call) bool {
 	if c.result == Fail {
 		return true
 	}
+	replies := f.repliesTo(c.client)
+	n, _ := slices.BinarySearch(replies, c.invoke)
+	return n < len(replies) && replies[n] < c.end
+}
+
+// repliesTo returns the Reply events of a client.
+func (f *index) repliesTo(client int) []int {
 	if f.replies == nil {
 		f.replies = make([][]int, len(f.clients))
 		for i, e := range f.events {
@@ -71,7 +85,5 @@ func (f *index) answered(c *call) bool {
 			}
 		}
 	}
-	replies := f.replies[c.client]
-	n, _ := slices.BinarySearch(replies, c.invoke)
-	return n < len(replies) && replies[n] < c.end
+	return f.replies[client]
 }

@@ -15,10 +15,9 @@ func tokenOrderEntry() Description {
 	}
 }
 
-// tokenOrder returns a witness of the first acquire whose fencing token is too small: a larger
-// token had been returned before the acquire was called, or the same token had been returned at any
-// time.
-func tokenOrder(f *index) *Witness {
+// tokenOrder finds the acquires whose fencing token is too small: a larger token had been returned
+// before the acquire was called, or the same token had been returned at any time.
+func tokenOrder(f *index, yield func(*Witness) bool) {
 	var order, largest []int   // calls that got a token, by return; for each prefix, the one with the largest
 	given := map[int64]*call{} // the first call that got each token
 	for _, at := range f.acquires {
@@ -27,10 +26,10 @@ func tokenOrder(f *index) *Witness {
 		if token == 0 {
 			continue
 		}
-		n := sort.Search(len(order), func(k int) bool { return f.calls[order[k]].end > c.invoke })
-		if n > 0 {
-			if before := &f.calls[largest[n-1]]; f.tokenOf(before) > token {
-				return f.disorder(before, c)
+		var before *call // the acquire that shows the disorder
+		if n := sort.Search(len(order), func(k int) bool { return f.calls[order[k]].end > c.invoke }); n > 0 {
+			if b := &f.calls[largest[n-1]]; f.tokenOf(b) > token {
+				before = b
 			}
 		}
 		// Of two acquires with the same token, one was granted later; either order is a violation.
@@ -38,8 +37,11 @@ func tokenOrder(f *index) *Witness {
 		switch {
 		case !again:
 			given[token] = c
-		case token != c.token:
-			return f.disorder(first, c)
+		case token != c.token && before == nil:
+			before = first
+		}
+		if before != nil && !yield(f.disorder(before, c)) {
+			return
 		}
 		if k := len(order); k > 0 && f.tokenOf(&f.calls[largest[k-1]]) >= token {
 			largest = append(largest, largest[k-1])
@@ -48,7 +50,6 @@ func tokenOrder(f *index) *Witness {
 		}
 		order = append(order, at)
 	}
-	return nil
 }
 
 // tokenOf returns the fencing token that an acquire got; 0 if it got none.

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"sort"
+	"time"
 )
 
 // Unreleasable: see [Descriptions].
@@ -16,12 +17,12 @@ func unreleasableEntry() Description {
 	}
 }
 
-// unreleasable returns a witness of the first release within the lease that failed because another
-// client had replaced the holder's value.
-func unreleasable(f *index) *Witness {
+// unreleasable finds the releases within the lease that failed because another client had replaced
+// the holder's value.
+func unreleasable(f *index, yield func(*Witness) bool) {
 	for _, at := range f.releasesByEnd() {
 		c := &f.calls[at]
-		if !c.failed() || c.cancelled || c.hold < 0 || !c.hasGrant || c.from-c.grant >= f.meta.TTL {
+		if !c.failed() || c.cancelled || c.hold < 0 || !c.hasGrant || f.lastExecuted(c)-c.grant >= f.meta.TTL {
 			continue
 		}
 		if f.held.other(c.client, c.end, c.end) >= 0 {
@@ -32,11 +33,23 @@ func unreleasable(f *index) *Witness {
 		if ch == nil {
 			continue
 		}
-		return witness(f.sprintf("%s, who had acquired at %s, could not release at %s, since %s had put %s in place of its value %s on %s at %s.",
+		if !yield(witness(f.sprintf("%s, who had acquired at %s, could not release at %s, since %s had put %s in place of its value %s on %s at %s.",
 			f.name(c.client), seconds(hold.from), seconds(c.to), f.name(ch.by), ch.after.value, ch.before.value,
-			f.servers[ch.server].node, seconds(f.events[ch.at].Time)), hold.begin, ch.at, c.end)
+			f.servers[ch.server].node, seconds(f.events[ch.at].Time)), hold.begin, ch.at, c.end)) {
+			return
+		}
 	}
-	return nil
+}
+
+// lastExecuted returns when a server executed the last request that the client sent in a call, or when
+// the call began if it sent none.
+func (f *index) lastExecuted(c *call) time.Duration {
+	for i := c.end - 1; i > c.invoke; i-- {
+		if e := &f.events[i]; e.Kind == Request && e.Client == f.name(c.client) {
+			return e.Time
+		}
+	}
+	return c.from
 }
 
 // releasesByEnd returns the calls of release that returned, ordered by their returns.

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	programs.dir = dir
-	for _, source := range []string{"clients", "services", "corpus", "../cmd/lockfault"} {
+	for _, source := range []string{"clients", "services", "corpus", "strangers", "../cmd/lockfault"} {
 		programs.of[source] = sync.OnceValues(func() (string, error) { return compile(source) })
 	}
 	status := m.Run()
@@ -258,7 +258,7 @@ func difference(a, b string) string {
 // They do the same on real servers.
 func TestClientsOnRealServers(t *testing.T) {
 	t.Parallel()
-	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
+	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context(), nil); {
 	case err == nil:
 	case os.Getenv("CI") != "":
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestClientsOnRealServers(t *testing.T) {
 	for name, args := range map[string][]string{
 		"mine": {"--strategy", "my-*", "--scenario", "contention,gc-pause-holding,holder-crash"},
 		// Sentinels say where to connect to.
-		"sentinels": {"--strategy", "my-redigo", "--failover", "sentinel", "--scenario", "failover-lost-write"},
+		"sentinels": {"--strategy", "my-redigo", "--promote-by", "sentinel", "--scenario", "failover-lost-write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait

@@ -15,12 +15,14 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
 )
 
 var (
-	seed = flag.Uint64("specimens-seed", 0, "draw these cells of the locks with a bug for real servers; 0 draws others each time")
+	playAll = flag.Bool("all", false, "all cells on real servers, instead of a random selection (default false)")
+	seed    = flag.Uint64("seed", 0, "`seed` of random selections and random scripts (default 0: a random seed)")
 )
 
 // A promise is what a lock with a bug must show.
@@ -187,22 +189,30 @@ func checkInVirtualTime(t *testing.T, program string, read table) {
 			t.Errorf("%s is no error anywhere", lock)
 		}
 	}
+	called := map[string]bool{} // locks of which a promised anomaly is called a bug
 	for _, p := range read.promises {
 		cell, ok := played[key{p.lock, strings.TrimSuffix(p.scenario, ".txt")}]
+		for _, f := range leases.Bugs(cell.Findings) {
+			called[p.lock] = called[p.lock] || slices.Contains(p.anomalies, f.Anomaly)
+		}
 		if !ok {
 			t.Errorf("%s was not played under %s", p.lock, p.scenario)
 		} else if wrong := p.kept(cell); wrong != "" {
 			t.Error(wrong)
 		}
 	}
+	for _, p := range read.promises {
+		if !called[p.lock] {
+			t.Errorf("%s: no anomaly that the table promises is called a bug", p.lock)
+			called[p.lock] = true // once is enough
+		}
+	}
 }
 
-// everything is the environment variable that has all cells of the table played on real
-// servers, and not some that are drawn.
-const everything = "LOCKFAULT_ALL"
-
+// checkOnRealServers checks a random selection of the cells of the table on real servers, or with
+// -all every cell. The flag -seed repeats a selection.
 func checkOnRealServers(t *testing.T, program string, read table) {
-	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
+	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context(), nil); {
 	case err == nil:
 	case os.Getenv("CI") != "":
 		t.Fatal(err)
@@ -210,14 +220,9 @@ func checkOnRealServers(t *testing.T, program string, read table) {
 		t.Skip(err)
 	}
 	real := slices.DeleteFunc(slices.Clone(read.promises), func(p promise) bool { return p.simOnly })
-	if os.Getenv(everything) == "" {
+	if !*playAll {
 		const some = 12
-		drawn := *seed
-		for drawn == 0 {
-			drawn = rand.Uint64()
-		}
-		t.Logf("-specimens-seed=%d draws these cells again, %s=1 takes all", drawn, everything)
-		rand.New(rand.NewPCG(drawn, 0)).Shuffle(len(real), func(i, j int) { real[i], real[j] = real[j], real[i] })
+		rand.New(rand.NewPCG(seedOf(t), 0)).Shuffle(len(real), func(i, j int) { real[i], real[j] = real[j], real[i] })
 		real = real[:some]
 	}
 	// A run plays all that it names with each other: a run for each scenario.

@@ -215,7 +215,7 @@ func follow(t *testing.T, name string) {
 // hasServers reports whether cells can be played on processes of redis-server here;
 // where everything is tested they must.
 func hasServers(t *testing.T) bool {
-	err := worlds.Place{World: worlds.Process}.Check(context.WithoutCancel(t.Context()))
+	err := worlds.Place{World: worlds.Process}.Check(context.WithoutCancel(t.Context()), nil)
 	if err != nil && os.Getenv("CI") != "" {
 		t.Fatal(err)
 	}

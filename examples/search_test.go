@@ -18,9 +18,29 @@ func TestSearchesFindPlantedBugs(t *testing.T) {
 		t.Run(c.lock, func(t *testing.T) {
 			args := append([]string{"explore", c.lock, "--until", c.finds, "--for", "5m"}, strings.Fields(c.budget)...)
 			out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.finds+", after ") {
+			if !strings.Contains(string(out), ": "+c.finds+": ") {
 				t.Errorf("%v finds no %s: %v\n%s", args, c.finds, err, out)
 			}
 		})
+	}
+}
+
+// A search does not take a sound lock for a defective one.
+func TestSearchesAccuseNoSoundLock(t *testing.T) {
+	for _, of := range []struct{ module, locks string }{
+		{"strangers", "sound-atleast sound-blpop sound-fenced sound-hash sound-memcount"},
+		{"corpus", "sound-written sound-spring sound-reentrant"},
+	} {
+		program := build(t, of.module)
+		for lock := range strings.FieldsSeq(of.locks) {
+			for _, budget := range []string{"--advance 1", "--pause 1", "--cancel 1", "--lose-reply 1 --retries 1"} {
+				t.Run(lock+" "+budget, func(t *testing.T) {
+					args := append([]string{"explore", lock, "--for", "5m"}, strings.Fields(budget)...)
+					if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+						t.Errorf("%v: %v\n%s", args, err, out)
+					}
+				})
+			}
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Locks of one's own on another service do what they say of themselves, and what they do on the server shows.
-func TestServiceOfOnesOwnLock(t *testing.T) {
+func TestOwnLockOfService(t *testing.T) {
 	t.Parallel()
 	if err := (services.Postgres{}).Check(t.Context()); err != nil {
 		if os.Getenv("CI") != "" {

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,11 +10,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -209,6 +210,11 @@ func (table leaseTable) hold(t *testing.T, c reports.Cell, class string, known [
 	case c.Unjudged != nil:
 		t.Errorf("%s under %s (%s): not judged in full: %s", c.Strategy, c.Scenario, c.World, c.Unjudged.Message)
 	}
+	for _, f := range leases.Bugs(c.Findings) {
+		if !slices.Contains(known, f.Anomaly) {
+			t.Errorf("%s under %s (%s), class %s: %s", c.Strategy, c.Scenario, c.World, class, f)
+		}
+	}
 	for _, a := range c.Anomalies {
 		if !slices.Contains(cell.allowed, a) && !slices.Contains(known, a) {
 			t.Errorf("%s under %s (%s): shows %s; a lock of the class %s may show %q at most", c.Strategy, c.Scenario, c.World, a, class, cell.written)
@@ -257,11 +263,11 @@ func TestSoundLocks(t *testing.T) {
 	}
 }
 
-// On real servers they are not accused either: of some cells, drawn anew each time,
-// or with LOCKFAULT_ALL=1 of all. LOCKFAULT_SEED plays a draw again.
+// TestSoundLocksOnRealServers checks a random selection of cells on real servers, or with -all every
+// cell. The flag -seed repeats a selection.
 func TestSoundLocksOnRealServers(t *testing.T) {
 	t.Parallel()
-	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
+	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context(), nil); {
 	case err == nil:
 	case os.Getenv("CI") != "":
 		t.Fatal(err)
@@ -272,7 +278,7 @@ func TestSoundLocksOnRealServers(t *testing.T) {
 	program := build(t, "corpus")
 	classes := soundClasses(t, program, table)
 	args := []string{"--world", "sim,process", "--strategy", "sound-*"}
-	if os.Getenv("LOCKFAULT_ALL") == "" {
+	if !*playAll {
 		seed := seedOf(t)
 		const locks, scripts = 4, 3
 		args[3] = drawn(seed, classes, locks)
@@ -307,7 +313,7 @@ func TestLeasesNeverAllow(t *testing.T) {
 
 // What the network kept of a call that nobody waits for any more is not held
 // against the next one, whatever the scripts are: some that did so once, and others
-// drawn anew each time. LOCKFAULT_SEED plays a draw again.
+// drawn anew each time. The flag -seed repeats the random scripts.
 func TestSoundLocksUnderOtherScripts(t *testing.T) {
 	const head = "clients A B\nread-timeout 0.1ttl\n\n"
 	scripts := map[string]string{
@@ -350,17 +356,12 @@ func TestSoundLocksUnderOtherScripts(t *testing.T) {
 	}
 }
 
-// seedOf returns what this run draws by.
+// seedOf returns the value of -seed, or a random seed if the value is 0, and logs the flag that
+// repeats the test.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
-	seed := rand.Uint64N(1e9)
-	if given := os.Getenv("LOCKFAULT_SEED"); given != "" {
-		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("LOCKFAULT_SEED=%d", seed)
+	seed := cmp.Or(*seed, 1+rand.Uint64N(1e9))
+	t.Logf("-seed %d", seed)
 	return seed
 }
 

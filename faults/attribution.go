@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // Attributor determines which client owns a lock on each server. Lock clients write owner values
@@ -52,8 +53,8 @@ type renaming struct {
 	upto int
 }
 
-// NewLedger returns an Attributor for the lock.
-func NewLedger(lock Lock) *Attributor {
+// NewAttributor returns an Attributor for the lock.
+func NewAttributor(lock Lock) *Attributor {
 	return &Attributor{
 		lock: lock, names: map[string]string{}, renamed: map[string]renaming{}, senders: map[string][]string{},
 		claimed: map[string]entry{}, written: map[string]int{}, servers: map[string]entry{},
@@ -68,7 +69,8 @@ func (l *Attributor) Command(client string, words []string) string {
 		return ""
 	}
 	name := strings.ToUpper(words[0])
-	values, secrets := l.values(name, words), secrets(name, words)
+	command := rediscmd.Lookup(name)
+	values, secrets := l.values(command, words), secrets(name, words)
 	var out strings.Builder
 	out.Grow(64)
 	for i, word := range words {
@@ -82,7 +84,7 @@ func (l *Attributor) Command(client string, words []string) string {
 			out.WriteString("(secret)")
 		case slices.Contains(values, i):
 			out.WriteString(l.learn(client, word))
-		case i == 1 && isScript(name):
+		case i == 1 && command.RunsScript():
 			out.WriteString(scriptName(word))
 		default:
 			out.WriteString(l.Name(word))
@@ -164,20 +166,17 @@ const minValue = 8
 
 // values returns the indexes of the words of a request that may be owner values. In a script these
 // are arguments that are long enough and neither names nor dates. In other commands these are words
-// that the command writes into keys or looks for in keys. name is in upper case.
-func (l *Attributor) values(name string, words []string) []int {
-	if isScript(name) {
-		return l.valuesOfScript(words)
+// that the command writes into keys or looks for in keys.
+func (l *Attributor) values(command *rediscmd.Command, words []string) []int {
+	if command.RunsScript() {
+		return l.valuesOfScript(command, words)
 	}
-	from, step, to, ok := valuesAt(name, words)
+	from, step, to, ok := command.ValuesIn(words)
 	if !ok || len(words) < 2 {
 		return nil
 	}
-	if to == 0 {
-		to = len(words) - 1
-	}
 	ours := slices.Contains(l.lock.Keys, words[1])
-	any := ours && (name == "SET" || name == "SETNX" || name == "GETSET") // however short
+	any := ours && command.Values.Short
 	var at []int
 	for i := from; i < len(words) && i <= to; i += step {
 		if any || l.mayBeValue(words[i], ours) {
@@ -187,50 +186,14 @@ func (l *Attributor) values(name string, words []string) []int {
 	return at
 }
 
-// valuesAt returns the positions of the values in a request that writes values into keys or looks
-// for them there. The results are the first index, the step, and the last index, where 0 means the
-// end. ok is false for other commands. name is in upper case.
-func valuesAt(name string, words []string) (from, step, to int, ok bool) {
-	switch name {
-	case "SET", "SETNX", "GETSET", "APPEND", "HGET", "HEXISTS", "HINCRBY", "SISMEMBER", "LPOS", "ZSCORE", "ZRANK", "PUBLISH":
-		return 2, 1, 2, true
-	case "HSET", "HMSET", "HSETNX", "HDEL", "HMGET", "SADD", "SREM", "SMISMEMBER", "LPUSH", "RPUSH", "LPUSHX", "RPUSHX", "ZREM":
-		return 2, 1, 0, true
-	case "SETEX", "PSETEX", "SMOVE", "LREM", "LSET", "ZINCRBY":
-		return 3, 1, 3, true
-	case "LINSERT":
-		return 3, 1, 4, true
-	case "MSET", "MSETNX":
-		return 2, 2, 0, true
-	case "ZADD":
-		from = 3 // after the options, score and member alternate
-		for from < len(words) && isOptionOfZADD(words[from-1]) {
-			from++
-		}
-		return from, 2, 0, true
-	}
-	return 0, 0, 0, false
-}
-
-func isOptionOfZADD(word string) bool {
-	switch strings.ToUpper(word) { // go-redis writes nx
-	case "NX", "XX", "GT", "LT", "CH", "INCR":
-		return true
-	}
-	return false
-}
-
 // valuesOfScript returns the indexes of a script's arguments that may be owner values.
-func (l *Attributor) valuesOfScript(words []string) []int {
-	if len(words) <= 3 {
-		return nil
-	}
-	keys, err := strconv.Atoi(words[2])
-	if err != nil || keys < 0 || keys > len(words)-3 {
+func (l *Attributor) valuesOfScript(command *rediscmd.Command, words []string) []int {
+	from, ok := command.ArgumentsIn(words)
+	if !ok {
 		return nil
 	}
 	var at []int
-	for i := 3 + keys; i < len(words); i++ {
+	for i := from; i < len(words); i++ {
 		if _, known := l.names[words[i]]; known || l.mayBeValue(words[i], false) {
 			at = append(at, i)
 		}
@@ -376,7 +339,7 @@ func (l *Attributor) Found(server string, keys []Key) {
 // Saw records the contents of the lock's keys on a server after a cause. For ByCommand, client and
 // words are the client and its request. Saw returns the change as an event without its time, what
 // the command did ([Taking], [Freeing] or empty), and whether there was a change. An expiry that
-// moved by at most slack is no change; a failover always is a change. The Attributor keeps the
+// moved by at most slack is not a change; a failover always is a change. The Attributor keeps the
 // slice.
 func (l *Attributor) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
 	was := l.before(server, keys)
@@ -586,10 +549,8 @@ func (l *Attributor) recognise(client, word string, request []string) {
 // arguments returns the index of a request's first argument, after the key of a command or the keys
 // of a script.
 func arguments(words []string) int {
-	if len(words) > 2 && isScript(strings.ToUpper(words[0])) {
-		if keys, err := strconv.Atoi(words[2]); err == nil && keys >= 0 {
-			return min(len(words), 3+keys)
-		}
+	if from, ok := rediscmd.Of(words).ArgumentsIn(words); ok {
+		return min(len(words), from)
 	}
 	return 2
 }
@@ -649,8 +610,6 @@ func isPlainSet(words []string) bool {
 	return len(words) >= 3 && strings.EqualFold(words[0], "SET") &&
 		!slices.ContainsFunc(words[3:], func(w string) bool { return strings.EqualFold(w, "NX") })
 }
-
-func isScript(name string) bool { return sameCommand("EVAL", name) }
 
 // scriptName returns a short form of a script or its digest that fits on a line.
 func scriptName(script string) string {

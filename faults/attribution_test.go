@@ -35,7 +35,7 @@ func hash(owner, count string, expires time.Duration) faults.Key {
 // tell runs acts and returns the result of each: "A's A1 until 30s by A", "gone by expiry", or "-"
 // for no change.
 func tell(acts []act) []string {
-	l := faults.NewLedger(faults.SingleKeyLock("lock"))
+	l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 	var said []string
 	for _, a := range acts {
 		who, server, found := strings.Cut(a.who, "/")
@@ -177,7 +177,7 @@ func TestLedgerOwners(t *testing.T) {
 }
 
 func TestLedgerCommand(t *testing.T) {
-	l := faults.NewLedger(faults.SingleKeyLock("lock"))
+	l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 	for _, c := range []struct{ client, words, want string }{
 		{"A", "set|lock|" + valueA + "|NX|PX|30000", "SET lock A1 NX PX 30000"},
 		{"B", "SET|lock|" + valueB + "|NX", "SET lock B1 NX"},
@@ -230,7 +230,7 @@ func TestNumbersAndDigits(t *testing.T) {
 		"0" + fmt.Sprint(now.UnixNano()): true, "00946641107748024956": true, "00001234567890123456": true,
 		"59682840664071299e12": true, "123456e78": true, "82736451928374650192": true, "999999999999999999": true,
 	} {
-		l := faults.NewLedger(faults.SingleKeyLock("lock"))
+		l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 		got := l.Command("A", []string{"EVAL", "return 1", "1", "lock", word}) == `EVAL "return 1" 1 lock A1`
 		if got != want {
 			t.Errorf("%s is a value: %t", word, got)
@@ -245,7 +245,7 @@ func TestWordsWithTheKey(t *testing.T) {
 		"redisson_lock__channel:{lock}": false, "rueidislock:0:lock": false, "lock:notifications:and:more": false, "locknotify": false,
 		"lock-0123456789abcdef": false, "qVSFnjsdclockFxdUpxO": true, "EOZORfDlYGXGllockClG": true, "lockEOZORfDlYGXGlClG": true, "EOZORfDlYGXGlClGlock": true,
 	} {
-		l := faults.NewLedger(faults.SingleKeyLock("lock"))
+		l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 		if got := l.Command("A", []string{"EVAL", "return 1", "1", "lock", word}) == `EVAL "return 1" 1 lock A1`; got != want {
 			t.Errorf("%s is a value: %t", word, got)
 		}
@@ -258,7 +258,7 @@ func FuzzLedger(f *testing.F) {
 	f.Add("A", "SET", "lock", valueA, "B", "GETSET", "lock", valueB)
 	f.Add("A", "EVAL", "1", "lock", "B", "", "", "")
 	f.Fuzz(func(t *testing.T, c1, w1, w2, w3, c2, v1, v2, v3 string) {
-		l := faults.NewLedger(faults.SingleKeyLock("lock"))
+		l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 		l.Command(c1, []string{w1, w2, w3})
 		l.Command(c2, []string{v1, v2, v3})
 		l.Saw("n1", "n1/0", []faults.Key{held(w3, 0)}, checker.ByCommand, c1, []string{w1, w2, w3}, 0)
@@ -271,7 +271,7 @@ func FuzzLedger(f *testing.F) {
 }
 
 func TestPasswordsStayOut(t *testing.T) {
-	l := faults.NewLedger(faults.SingleKeyLock("lock"))
+	l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 	for want, words := range map[string][]string{
 		"AUTH (secret)":                             {"auth", "hunter2"},
 		"AUTH (secret) (secret)":                    {"AUTH", "me", "hunter2"},

@@ -2,7 +2,8 @@ package faults
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // Effect is what a request does to the lock, independent of the command that it uses.
@@ -45,7 +46,8 @@ func (m Message) has(e Effect) bool {
 		return false
 	}
 	names := len(m.Words) > 1 && slices.ContainsFunc(m.Words[1:], func(word string) bool { return slices.Contains(m.Keys, word) })
-	return names && !isOfChannels(m.Command) && LeavesKeys(m.Command) == (e == Reading)
+	command := rediscmd.Lookup(m.Command)
+	return names && !command.AboutChannels() && command.LeavesKeys() == (e == Reading)
 }
 
 // did returns what a client's command did to the lock: Taking, Freeing, or the empty Effect. client
@@ -63,25 +65,4 @@ func did(was, now entry, client string) Effect {
 }
 
 // LeavesKeys reports whether the command, in upper case, is known to change no key.
-func LeavesKeys(command string) bool {
-	switch command {
-	case "GET", "MGET", "STRLEN", "GETRANGE", "SUBSTR", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO", "PFCOUNT",
-		"EXISTS", "TYPE", "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "DUMP", "OBJECT", "TOUCH", "KEYS", "SCAN", "RANDOMKEY", "SORT_RO", "DBSIZE",
-		"HGET", "HMGET", "HGETALL", "HEXISTS", "HKEYS", "HVALS", "HLEN", "HSTRLEN", "HSCAN", "HRANDFIELD", "HTTL", "HPTTL", "HEXPIRETIME", "HPEXPIRETIME",
-		"LLEN", "LRANGE", "LINDEX", "LPOS",
-		"SMEMBERS", "SISMEMBER", "SMISMEMBER", "SCARD", "SRANDMEMBER", "SINTER", "SINTERCARD", "SUNION", "SDIFF", "SSCAN",
-		"ZSCORE", "ZMSCORE", "ZCARD", "ZCOUNT", "ZLEXCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZRANGEBYLEX", "ZREVRANGE", "ZREVRANGEBYSCORE",
-		"ZREVRANGEBYLEX", "ZRANK", "ZREVRANK", "ZINTER", "ZINTERCARD", "ZUNION", "ZDIFF", "ZRANDMEMBER", "ZSCAN",
-		"XLEN", "XRANGE", "XREVRANGE", "XREAD", "XPENDING", "XINFO",
-		"GEODIST", "GEOHASH", "GEOPOS", "GEOSEARCH", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO",
-		"EVAL_RO", "EVALSHA_RO", "FCALL_RO", "MULTI", "WATCH", "UNWATCH", "DISCARD",
-		"PING", "ECHO", "HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "ROLE", "TIME", "COMMAND", "MEMORY", "LOLWUT", "WAIT", "WAITAOF":
-		return true
-	}
-	return isOfChannels(command)
-}
-
-// isOfChannels reports whether the command's words are names of channels instead of keys.
-func isOfChannels(command string) bool {
-	return strings.HasSuffix(command, "SUBSCRIBE") || strings.HasSuffix(command, "PUBLISH") || command == "PUBSUB"
-}
+func LeavesKeys(command string) bool { return rediscmd.Lookup(command).LeavesKeys() }

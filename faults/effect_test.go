@@ -43,7 +43,7 @@ func TestDid(t *testing.T) {
 		{"nobody's counter", []act{{"A", "INCR|lock", text("1")}, {"B", "INCR|lock", text("2")}, {"A", "DEL|lock", free}}, "taking - freeing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := faults.NewLedger(faults.SingleKeyLock("lock"))
+			l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 			var got []string
 			for _, a := range c.acts {
 				cause, client, words := checker.ByCommand, a.who, strings.Split(a.words, "|")

@@ -3,8 +3,9 @@ package faults
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // Message describes a request, reply or push to a [Gate].
@@ -77,13 +78,6 @@ func (g *Gate) Add(o Order, ttl time.Duration) {
 	}
 	g.given = append(g.given, &order)
 	g.orders = append(g.orders, &order)
-}
-
-func (o Hold) order(time.Duration) order  { return order{match: o.Match, does: Holds, left: o.Times} }
-func (o Drop) order(time.Duration) order  { return order{match: o.Match, does: Drops, left: o.Times} }
-func (o Reset) order(time.Duration) order { return order{match: o.Match, does: Resets, left: o.Times} }
-func (o Delay) order(ttl time.Duration) order {
-	return order{match: o.Match, does: Delays, by: o.By.Of(ttl), left: o.Times}
 }
 
 // MatchCounts returns for each order how many messages that order has decided on. The counts are in
@@ -173,15 +167,11 @@ func (m Message) SetsUp() bool {
 	if m.Service {
 		return m.Opens
 	}
-	switch m.Command {
-	case "HELLO", "AUTH", "CLIENT", "SELECT", "READONLY":
-		return true
-	}
-	return false
+	return rediscmd.Lookup(m.Command).SetsUp
 }
 
 func sameCommand(want, got string) bool {
-	return want == got || want == "EVAL" && (strings.HasPrefix(got, "EVAL") || strings.HasPrefix(got, "FCALL"))
+	return want == got || want == "EVAL" && rediscmd.Lookup(got).RunsScript()
 }
 
 // ResolveNodes returns names with [Quorum] replaced by the node that it means among the given

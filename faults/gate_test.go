@@ -62,7 +62,7 @@ func TestMatch(t *testing.T) {
 			[]faults.Message{request("A n1 SET lock a"), request("A n1 EVAL text 1 lock a"), request("A n1 FCALL take 1 lock a"), request("A n1 DEL other lock"), request("A n1 NO.SUCH lock")},
 			[]faults.Message{request("A n1 GET lock"), request("A n1 SET other lock-not"), request("A n1 PUBLISH lock a"), request("A n1 SSUBSCRIBE lock"), request("A n1 EXEC"), reply("A n1 SET lock a")}},
 		{"what reads", faults.Match{Way: faults.After, Effect: faults.Reading},
-			[]faults.Message{reply("A n1 GET lock"), reply("A n1 HGETALL lock"), reply("A n1 EVAL_RO text 1 lock"), reply("A n1 WATCH lock")},
+			[]faults.Message{reply("A n1 GET lock"), reply("A n1 HGETALL lock"), reply("A n1 DIGEST lock"), reply("A n1 EVAL_RO text 1 lock"), reply("A n1 WATCH lock")},
 			[]faults.Message{reply("A n1 GET other"), reply("A n1 SET lock a"), reply("A n1 SUBSCRIBE lock"), reply("A n1 PUBLISH lock a"), reply("A n1 PING")}},
 		{"what took", faults.Match{Way: faults.After, Effect: faults.Taking},
 			[]faults.Message{{Client: "A", Node: "n1", Way: faults.After, Command: "EXEC", Did: faults.Taking}},

@@ -26,6 +26,14 @@ type Lock struct {
 // SingleKeyLock returns a lock with one key, whose owner is read from the words in the key.
 func SingleKeyLock(key string) Lock { return Lock{Keys: []string{key}} }
 
+// OwnKey returns the first key, which exists while a client has the lock; empty if no key is known.
+func (l Lock) OwnKey() string {
+	if len(l.Keys) == 0 {
+		return ""
+	}
+	return l.Keys[0]
+}
+
 // Change is a change of the contents of a lock's keys on a server.
 type Change struct {
 	// Before and After are the contents of the lock's keys, in the order of [Lock.Keys].

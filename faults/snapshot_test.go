@@ -48,7 +48,7 @@ func TestDoubtfulValues(t *testing.T) {
 		{[]act{{"A", "SET|lock|550e8400-e29b-41d4-a716-446655440000|NX", held("", 0)}}, ""},
 		{[]act{{"A", fmt.Sprintf("SET|lock|%s_%d|NX", valueA, now.UnixNano()), held("", 0)}}, fmt.Sprintf("A1 sent by [A] %v", date)},
 	} {
-		l := faults.NewLedger(faults.SingleKeyLock("lock"))
+		l := faults.NewAttributor(faults.SingleKeyLock("lock"))
 		for _, a := range c.acts {
 			words := strings.Split(a.words, "|")
 			l.Command(a.who, words)

@@ -34,7 +34,7 @@ wait 3ttl
 B try
 expect none
 `
-	heedsScript = `
+	deadlineScript = `
 clients A B
 A acquire
 begin B acquire within 0.1ttl
@@ -82,7 +82,7 @@ func (test *test) kind(t *testing.T) error {
 	if list := returns(h); len(list) >= 2 {
 		tag(strategies.TagRenewing, list[len(list)-2].Result == checker.Fail && list[len(list)-1].Result == checker.OK)
 	}
-	if h, err = test.ask(t, "heeds", heedsScript); err != nil {
+	if h, err = test.ask(t, "deadline", deadlineScript); err != nil {
 		return err
 	}
 	test.deaf = overstay(h)

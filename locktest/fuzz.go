@@ -13,12 +13,12 @@ import (
 )
 
 // Fuzz lets package testing generate scripts with faults of every kind. Fuzz fails if the lock
-// shows an anomaly that is not accepted, or if there is no verdict. The bytes of an input determine
+// shows a bug that is not accepted, or if there is no verdict. The bytes of an input determine
 // one choice after the other, so a small change of the bytes is a small change of the script; the
 // input's number is the seed.
 //
 // Few locks survive every fault: when a lease expires while its holder is paused, there is an
-// overlap. Therefore most tests accept some anomalies.
+// overlap. Such known limitations of the lock's class are no bugs; see docs/leases.md.
 func Fuzz(f *testing.F, s Subject, accepts ...string) {
 	f.Helper()
 	accepted, err := anomaliesOf(accepts)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -24,8 +25,15 @@ func (test *test) summary() string {
 		text += fmt.Sprintf(", %d without a verdict", n)
 	}
 	text += fmt.Sprintf("; the lock is %s", strings.Join(test.cell.Strategy.Tags, ", "))
-	if test.deaf > 0 {
-		text += fmt.Sprintf("; its Acquire ignores its context, by %v", test.deaf)
+	for _, o := range test.played {
+		if o.cell.Class == "" {
+			continue
+		}
+		text += fmt.Sprintf("; judged as a lock of the class %s", o.cell.Class)
+		if _, declared := leases.ClassOf(o.history, leases.LockOf(test.cell.Strategy)); !declared {
+			text += " (add the name of another class to Subject.Tags to declare it: docs/leases.md)"
+		}
+		break
 	}
 	return text
 }
@@ -38,13 +46,33 @@ func passed(cell reports.Cell) string {
 	case cell.Verdict == reports.Held:
 		return "held; others of its kind show " + list(cell.Better)
 	}
-	return "shows " + list(cell.Anomalies) + ", as it may"
+	if cell.ExpectedBy != reports.ByClass {
+		return "shows " + list(cell.Anomalies) + ", as it may"
+	}
+	var parts []string
+	for _, kind := range []struct {
+		outcome leases.Outcome
+		text    string
+	}{{leases.Weakness, "avoidable weakness"}, {leases.Limitation, "known limitation"}} {
+		var found []checker.Anomaly
+		for _, f := range cell.Findings {
+			if f.Outcome == kind.outcome {
+				found = append(found, f.Anomaly)
+			}
+		}
+		if len(found) > 0 {
+			parts = append(parts, fmt.Sprintf("%s of the class %s: %s", kind.text, cell.Class, list(found)))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // failureText returns the reason for a scenario's failure, in a line or two.
 func (test *test) failureText(cell reports.Cell, script *scenarios.Script, p promise) string {
 	text := fmt.Sprintf("%s shows %s", script.Key(), list(cell.Anomalies))
 	switch {
+	case cell.ExpectedBy == reports.ByClass:
+		return script.Key() + " shows a " + cell.Difference() + "."
 	case p.by == survives:
 		return text + ", but the test promises that the lock survives it."
 	case p.by == accepts:
@@ -79,10 +107,10 @@ func list(anomalies []checker.Anomaly) string {
 	if len(anomalies) == 0 {
 		return "nothing"
 	}
-	return strings.Join(words(anomalies), ", ")
+	return strings.Join(anomalyNames(anomalies), ", ")
 }
 
-func words(anomalies []checker.Anomaly) []string {
+func anomalyNames(anomalies []checker.Anomaly) []string {
 	list := make([]string, len(anomalies))
 	for i, a := range anomalies {
 		list[i] = string(a)

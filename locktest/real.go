@@ -191,6 +191,6 @@ func (test *test) judgeReal(t *testing.T, script *scenarios.Script, told reports
 		}
 		t.Errorf("%s%s\n%s%s", test.failureText(told, script, promise), test.hints(told, script, h), test.around(told, h), again)
 	default:
-		t.Logf("%s %s", script.Key(), passed(told))
+		t.Logf("%s: %s", script.Key(), passed(told))
 	}
 }

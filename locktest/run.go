@@ -109,7 +109,7 @@ func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	}
 	test.cell.Strategy.Expected = map[string][]string{}
 	for key, p := range options.promises {
-		test.cell.Strategy.Expected[key] = words(p.may)
+		test.cell.Strategy.Expected[key] = anomalyNames(p.may)
 	}
 	return test, nil
 }
@@ -173,7 +173,7 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 		t.Errorf("%s%s\n%s", test.failureText(told, script, promise), test.hints(told, script, history), test.story(t, told, history))
 		return
 	}
-	t.Logf("%s %s", script.Key(), passed(told))
+	t.Logf("%s: %s", script.Key(), passed(told))
 	if test.settings.story {
 		t.Log("\n" + whole(told, history))
 	}
@@ -254,6 +254,9 @@ func (test *test) finish(t *testing.T) error {
 		return nil // because of -run
 	}
 	t.Log(test.summary())
+	if test.deaf > 0 {
+		t.Errorf("Acquire ignores its context: for a lock that was taken, it returned %v after the context was done. Let Acquire return when its context is done.", test.deaf)
+	}
 	if test.settings.isolate {
 		if err := test.compareTogether(t); err != nil {
 			return err

@@ -35,7 +35,7 @@ func Flags(flags *flag.FlagSet) {
 	for _, f := range []struct{ name, env, usage string }{
 		{"accept", envAccept, "write what the lock shows now as what it may show from now on"},
 		{"story", envStory, "tell whole stories"},
-		{"isolate", envIsolate, "play each scenario in a process of its own, too"},
+		{"isolate", envIsolate, "run each scenario in its own process, then all in one, and compare"},
 	} {
 		flags.BoolFunc("lockfault."+f.name, f.usage, func(value string) error { return os.Setenv(f.env, value) })
 	}

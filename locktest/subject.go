@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -41,56 +42,6 @@ type Subject struct {
 	Varies string
 }
 
-// Funcs is a [Lock] that consists of functions. Lock and Unlock are required.
-type Funcs struct {
-	// Lock blocks until the lock is held, or ctx is done.
-	Lock func(ctx context.Context) error
-	// Unlock releases the lock.
-	Unlock func(ctx context.Context) error
-	// TryLock makes one attempt. With TryLock, [Explore] covers far more, because the states of a
-	// polling lock have no end.
-	TryLock func(ctx context.Context) error
-	// Extend extends the lease.
-	Extend func(ctx context.Context) error
-}
-
-// Acquire calls Lock.
-func (f Funcs) Acquire(ctx context.Context) error { return f.Lock(ctx) }
-
-// Release calls Unlock.
-func (f Funcs) Release(ctx context.Context) error { return f.Unlock(ctx) }
-
-// Types of Funcs with optional functions: a lock's abilities are found by its methods.
-type (
-	trying    struct{ Funcs }
-	extending struct{ of Funcs }
-	both      struct{ trying }
-)
-
-func (f trying) TryAcquire(ctx context.Context) error { return f.TryLock(ctx) }
-
-func (f both) Extend(ctx context.Context) error { return f.trying.Funcs.Extend(ctx) }
-
-func (f extending) Acquire(ctx context.Context) error { return f.of.Lock(ctx) }
-func (f extending) Release(ctx context.Context) error { return f.of.Unlock(ctx) }
-func (f extending) Extend(ctx context.Context) error  { return f.of.Extend(ctx) }
-
-// able returns the lock as a type that has exactly the methods that the lock supports.
-func able(l Lock) Lock {
-	f, ok := l.(Funcs)
-	switch {
-	case !ok:
-		return l
-	case f.TryLock != nil && f.Extend != nil:
-		return both{trying{f}}
-	case f.TryLock != nil:
-		return trying{f}
-	case f.Extend != nil:
-		return extending{f}
-	}
-	return f
-}
-
 // Poll makes attempts, with a pause between two attempts, until an attempt acquires the lock. Poll
 // is for locks that can only try. When ctx is done, Poll returns ErrNotAcquired; an error of an
 // attempt is returned at once.
@@ -115,7 +66,11 @@ func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 		return strategies.Strategy{}, fmt.Errorf("Subject.Nodes is %d: give 1 to %d, as many as a script may have", s.Nodes, scenarios.MaxNodes)
 	}
 	for _, tag := range s.Tags {
-		if known := strategies.Tags(); !slices.Contains(known, tag) {
+		known := strategies.Tags()
+		for _, class := range leases.Classes() { // a tag of that name declares it
+			known = append(known, string(class))
+		}
+		if !slices.Contains(known, tag) {
 			return strategies.Strategy{}, fmt.Errorf("no tag is called %q%s", tag, suggestion(tag, known))
 		}
 	}
@@ -133,10 +88,10 @@ func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 	made := s.New
 	s.New = func(env Env) (Lock, error) {
 		l, err := made(env)
-		if f, ok := l.(Funcs); ok && err == nil && (f.Lock == nil || f.Unlock == nil) {
-			return nil, errors.New("Funcs needs both Lock and Unlock")
+		if err != nil || l == nil {
+			return l, err
 		}
-		return able(l), err
+		return adapt(l)
 	}
 	strategy := strategies.Strategy{
 		Name: name, Summary: "the lock of " + t.Name(), Source: t.Name(), Nodes: s.Nodes,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/diagram"
@@ -161,14 +162,6 @@ func (s *aggregate) avoided(c Cell, a checker.Anomaly) string {
 	}
 }
 
-// some lists at most the given number of names.
-func some(list []string, most int) string {
-	if len(list) <= most {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
-}
-
 // command returns the command line that repeats a cell.
 func (s *aggregate) command(verb string, c Cell) string {
 	scenario := c.Scenario
@@ -187,7 +180,7 @@ func (s *aggregate) command(verb string, c Cell) string {
 		words = append(words, "--world", c.World)
 	}
 	words = append(words, s.run.Flags...)
-	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
+	return shell.Line(each(words, shortLine))
 }
 
 // page returns the head of a page, which is everything except the stories.
@@ -301,7 +294,7 @@ func (s *aggregate) square(strategy, scenario string) page.Square {
 	if differs {
 		q.Class = "differs"
 	}
-	q.Anomalies = strings.Join(each(ordered(met), func(a checker.Anomaly) string { return string(a) }), " ")
+	q.Anomalies = spaced(ordered(met))
 	return q
 }
 
@@ -365,22 +358,14 @@ func shortName(a checker.Anomaly) string {
 	return d.Short
 }
 
-// faultKinds returns the kinds of faults in a script, as the keywords of the script language.
+// faultKinds returns the words of the faults in a script, without those that only end others.
 func faultKinds(text string) []string {
-	known := []string{"pause", "crash", "restart", "cancel", "clock", "latency", "bandwidth", "partition", "timeout", "failover", "split",
-		"drift", "flush", "evict", "script-flush", "replication", "hold", "delay", "drop", "reset"}
 	var list []string
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0] == "expect" {
-			continue
-		}
-		for _, word := range words[:min(2, len(words))] {
-			if slices.Contains(known, word) && !slices.Contains(list, word) {
-				list = append(list, word)
-				break
-			}
+		d, ok := faults.DefinitionOf(strings.Fields(line))
+		if ok && !d.EndsOnly && !slices.Contains(list, d.Word) {
+			list = append(list, d.Word)
 		}
 	}
 	slices.Sort(list)
@@ -427,7 +412,7 @@ func (s *aggregate) provenance() [][2]string {
 		list = append(list, [2]string{"machine", r.Machine})
 	}
 	if len(r.Command) > 0 {
-		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(shortLine(w)) }), " ")})
+		list = append(list, [2]string{"command", shell.Line(each(r.Command, shortLine))})
 	}
 	if len(r.Scripts) > 0 {
 		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})
@@ -609,4 +594,17 @@ func anomalies(n int) string {
 		return "1 anomaly"
 	}
 	return fmt.Sprintf("%d anomalies", n)
+}
+
+// id returns the ID of a cell's story. id consists of the cell's names, which stay the same from
+// run to run, unless they have unusual characters or are too long.
+func (s *aggregate) id(c Cell) string {
+	id := c.Strategy + "/" + c.Scenario
+	if c.World != s.first() {
+		id += "@" + c.World
+	}
+	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@") != "" || len(id) > 200 {
+		return fmt.Sprintf("cell-%d", s.at[[3]string{c.World, c.Strategy, c.Scenario}])
+	}
+	return id
 }

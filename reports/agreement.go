@@ -7,10 +7,6 @@ import (
 	"strings"
 )
 
-// Reference is the world with which the other worlds are compared. Reference is fast and
-// repeatable, but accurate only as far as the other worlds agree with it.
-const Reference = "sim"
-
 // An Agreement compares the worlds of a run: whether each cell showed the same anomalies as in
 // [Reference]. A cell that is not decided, or not applicable, in either world is not compared. An
 // Agreement keeps a few bytes of each cell. The zero value is empty and ready for use. An Agreement
@@ -101,8 +97,6 @@ func (a *Agreement) there(e entry) (square, bool) {
 	there, ok := a.reference[e.at]
 	return there, ok
 }
-
-func decided(v Verdict) bool { return v == Held || v == Violated }
 
 // settle compares the added cells.
 func (a *Agreement) settle() {

@@ -9,9 +9,9 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// TestLargeValues checks that a script in results.json has the size limit of a script, and that the
+// TestSlowLargeValues checks that a script in results.json has the size limit of a script, and that the
 // memory for a value is bounded.
-func TestLargeValues(t *testing.T) {
+func TestSlowLargeValues(t *testing.T) {
 	file := filepath.Join(t.TempDir(), reports.ResultsFile)
 	for _, c := range []struct {
 		size int

@@ -79,3 +79,23 @@ func (u typicalCounts) of(strategy string, op checker.Op) (most int, ok bool) {
 	}
 	return most, cells > 0
 }
+
+// roundTrips holds the smallest number of round trips, by strategy and operation.
+type roundTrips map[string]map[checker.Op]int
+
+func (k roundTrips) add(strategy string, of map[checker.Op]int) {
+	for op, n := range of {
+		if k[strategy] == nil {
+			k[strategy] = map[checker.Op]int{}
+		}
+		if old, ok := k[strategy][op]; !ok || n < old {
+			k[strategy][op] = n
+		}
+	}
+}
+
+// A costOf is the key of a cost.
+type costOf struct {
+	world, strategy string
+	op              checker.Op
+}

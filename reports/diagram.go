@@ -1,9 +1,7 @@
 package reports
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"slices"
 	"sort"
 	"time"
@@ -96,14 +94,6 @@ func printedPicture(pic diagram.Picture) diagram.Picture {
 	return pic
 }
 
-// newText returns a buffered writer for a document with foreign strings: nothing that is written to
-// it acts on a terminal. The caller must escape characters that are special in the document's
-// format.
-func newText(w io.Writer) *bufio.Writer { return bufio.NewWriter(printable.NewWriter(w)) }
-
-// shown returns a name that is safe to print, with at most 80 characters.
-func shown(name string) string { return clipTo(printable.Line(name), 80) }
-
 // mostOverlaps is the largest number of marked overlaps. A lock without mutual exclusion has an
 // overlap for each pair of holds.
 const mostOverlaps = 6
@@ -194,15 +184,6 @@ func (p *diagramBuilder) lay() {
 // mostServers is the largest number of servers of a node with a lane each. Further servers share a
 // lane.
 const mostServers = 16
-
-// serverOf returns the name of an event's server. An event without a server belongs to the first
-// server of its node.
-func serverOf(e checker.Event) string {
-	if e.Server == "" {
-		return e.Node + "/0"
-	}
-	return e.Server
-}
 
 func (p *diagramBuilder) client(name string) int { return p.place("client " + name) }
 
@@ -349,9 +330,6 @@ func withoutEmptyLanes(pic diagram.Picture) diagram.Picture {
 
 // short returns a text that is safe to print, clipped to 40 characters for a label.
 func short(text string) string { return clipTo(printable.Line(text), 40) }
-
-// shortLine returns a text that is safe to print on one line, clipped to 300 characters.
-func shortLine(text string) string { return clipTo(printable.Line(text), 300) }
 
 // until returns the end of a lease as a label.
 func (p *diagramBuilder) until(e checker.Event) string {

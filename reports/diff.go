@@ -306,18 +306,6 @@ func (d *Diff) cell(was, is Cell) {
 	d.Changes = append(d.Changes, c)
 }
 
-// cellSays describes the result of a cell.
-func cellSays(c Cell) string {
-	switch {
-	case !c.Decided():
-		return c.Difference()
-	case len(c.Anomalies) == 0:
-		return string(Held)
-	default:
-		return names(c.Anomalies)
-	}
-}
-
 // costs compares the costs of a strategy, whose names in the old and the new report are was and is.
 func (d *Diff) costs(before, after *aggregate, was, is string) {
 	add := func(what, old, now string, ratio float64) {
@@ -339,7 +327,7 @@ func (d *Diff) costs(before, after *aggregate, was, is string) {
 			}
 		}
 		if decided(a.Verdict) && decided(b.Verdict) {
-			add("overlap under "+scenario, words(a.Together), words(b.Together), ratioOf(b.Together, a.Together))
+			add("overlap under "+scenario, durationText(a.Together), durationText(b.Together), ratioOf(b.Together, a.Together))
 		}
 	}
 	for _, a := range before.run.Costs {
@@ -379,7 +367,7 @@ func (q quantile) String() string {
 	return fmt.Sprintf("%s (%s to %s)", diagram.Words(q.of), diagram.Words(q.least), diagram.Words(q.most))
 }
 
-func words(d time.Duration) string {
+func durationText(d time.Duration) string {
 	if d == 0 {
 		return "none"
 	}
@@ -392,12 +380,6 @@ func ratioOf(now, was time.Duration) float64 {
 		return 0
 	}
 	return float64(now) / float64(was)
-}
-
-// A costOf is the key of a cost.
-type costOf struct {
-	world, strategy string
-	op              checker.Op
 }
 
 // A between is a range of counts, both ends included. The zero value is empty.

@@ -1,37 +1,28 @@
 package reports
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/reports/diagram"
+	"github.com/lockfault/lockfault/scenarios"
 )
 
 // cutCommand returns the first word of a command and the rest.
 func cutCommand(text string) (name, rest string, found bool) { return strings.Cut(text, " ") }
 
-// A durationFault is a fault that lasts until a later line of the script ends it.
-type durationFault struct {
-	verb  string // keyword in the script language
-	kind  diagram.SpanKind
-	label string
-	ends  []string
-}
-
-// lastings returns the faults of nodes and links that last. Faults of clients have event kinds of
-// their own, and faults of the gate show as spans of held messages.
-func lastings() []durationFault {
-	return []durationFault{
-		{"partition", diagram.Cut, "cut off", []string{"heal"}},
-		{"timeout", diagram.Cut, "cut off later", []string{"heal"}},
-		{"crash", diagram.Stop, "down", []string{"restart"}},
-		{"pause", diagram.Stop, "stopped", []string{"resume", "restart"}},
-		{"split", diagram.Odd, "split", []string{"join"}},
-		{"drift", diagram.Odd, "drift", []string{"drift"}},
-		{"replication", diagram.Odd, "", []string{"replication", "failover", "join"}},
-		{"failover", diagram.Stop, "failed over", nil}, // of the server that was replaced
+// spanKind returns the kind of span for the appearance of a fault.
+func spanKind(a faults.Appearance) diagram.SpanKind {
+	switch a {
+	case faults.ShownCut:
+		return diagram.Cut
+	case faults.ShownStopped:
+		return diagram.Stop
 	}
+	return diagram.Odd
 }
 
 // An openSpan is the key of open spans: the keyword that ends them, their lane, and the nodes from
@@ -49,7 +40,12 @@ func (p *diagramBuilder) faults() []diagram.Span {
 		if e.Kind != checker.Fault {
 			continue
 		}
-		verb, rest := verbOf(e.Text)
+		fault, err := scenarios.ParseFault(e.Text)
+		if err != nil {
+			continue // a fault of another version
+		}
+		d := fault.Definition()
+		verb, rest := d.Word, arguments(d, e.Text)
 		lanes := p.subjects(e)
 		mended := p.mended(lanes, rest)
 		for g, places := range open[verb] {
@@ -64,85 +60,69 @@ func (p *diagramBuilder) faults() []diagram.Span {
 			}
 			delete(open[verb], g)
 		}
-		for _, f := range lastings() {
-			if f.verb != verb || verb == "replication" && (rest == "start" || rest == "") {
-				continue
+		if ends, ok := fault.(interface{ EndsOthers() bool }); d.Shown == nil || ok && ends.EndsOthers() {
+			continue
+		}
+		label := strings.TrimSpace(cmp.Or(d.Shown.Label, verb) + " " + rest)
+		if verb == "failover" {
+			lanes = p.primary(p.failed[i])
+		}
+		for _, lane := range lanes {
+			g := openSpan{lane: lane}
+			if from, ok := strings.CutPrefix(rest, "from "); ok && p.nodes[lane] != "" {
+				g.from = from
 			}
-			label := strings.TrimSpace(f.label + " " + rest)
-			if f.label == "" {
-				label = verb + " " + rest
-			}
-			if verb == "failover" {
-				lanes = p.primary(p.failed[i])
-			}
-			for _, lane := range lanes {
-				g := openSpan{lane: lane}
-				if from, ok := strings.CutPrefix(rest, "from "); ok && p.nodes[lane] != "" {
-					g.from = from
+			for _, g.end = range d.Shown.Ends {
+				if open[g.end] == nil {
+					open[g.end] = map[openSpan][]int{}
 				}
-				for _, g.end = range f.ends {
-					if open[g.end] == nil {
-						open[g.end] = map[openSpan][]int{}
-					}
-					open[g.end][g] = append(open[g.end][g], len(list))
-				}
-				list = append(list, diagram.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
-					Label: label, Text: e.Text})
+				open[g.end][g] = append(open[g.end][g], len(list))
 			}
+			list = append(list, diagram.Span{Kind: spanKind(d.Shown.Appearance), Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+				Label: label, Text: e.Text})
 		}
 	}
 	return list
 }
 
-// verbOf returns the keyword of a script line and its arguments: "partition" and "from n4" for
-// "partition A from n4", "crash" and "" for "n1 crash".
-func verbOf(text string) (verb, rest string) {
+// arguments returns what follows the names and the word of a fault: "from n4" for "partition A from
+// n4", and "" for "n1 crash".
+func arguments(d faults.Definition, text string) string {
 	words := strings.Fields(text)
-	if len(words) == 0 {
-		return "", ""
-	}
-	for _, f := range lastings() {
-		for _, word := range append([]string{f.verb}, f.ends...) {
-			switch {
-			case words[0] == word:
-				rest := words[1:]
-				for len(rest) > 0 && rest[0] != "from" { // skip the subjects, which the lanes show
-					rest = rest[1:]
-				}
-				return word, strings.Join(rest, " ")
-			case len(words) > 1 && words[1] == word:
-				return word, strings.Join(words[2:], " ")
-			}
+	rest := words[slices.Index(words, d.Word)+1:]
+	if !d.Target.PutsNamesFirst() { // the lanes show the names
+		from := slices.Index(rest, "from")
+		if from < 0 {
+			return ""
 		}
+		rest = rest[from:]
 	}
-	return words[0], ""
+	return strings.Join(rest, " ")
 }
 
-// subjects returns the lanes that a fault concerns: those of the clients and servers at the
-// beginning of its text. A node stands for all its servers.
+// subjects returns the lanes of the clients and servers that the event's fault is about. A node
+// stands for all its servers.
 func (p *diagramBuilder) subjects(e checker.Event) []int {
+	fault, err := scenarios.ParseFault(e.Text)
+	if err != nil {
+		return nil
+	}
 	var lanes []int
 	add := func(lane int) {
 		if lane >= 0 && !slices.Contains(lanes, lane) {
 			lanes = append(lanes, lane)
 		}
 	}
-	words := strings.Fields(e.Text)
-	for i, word := range words {
-		if word == "from" || word == "before" || word == "after" || word == "on" || word == "by" {
-			break
-		}
-		if i > 1 && len(lanes) > 0 && words[0] != "partition" && words[0] != "heal" && words[0] != "timeout" {
-			break // n1 split C D concerns n1 only
-		}
-		add(p.client(word))
-		if node, _, server := strings.Cut(word, "/"); server || slices.Contains(p.h.Meta.Nodes, node) {
-			if server {
-				add(p.place("server " + word))
-			} else {
-				for _, lane := range p.serversOf[node] {
-					add(lane)
-				}
+	for _, name := range fault.Definition().Targets(fault) {
+		node, _, server := strings.Cut(name, "/")
+		switch {
+		case faults.IsClient(name):
+			add(p.client(name))
+		case server:
+			add(p.place("server " + name))
+		default:
+			for _, lane := range p.serversOf[node] {
+				add(lane)
 			}
 		}
 	}

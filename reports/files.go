@@ -2,7 +2,6 @@ package reports
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
@@ -25,9 +25,6 @@ const LogsDir = "logs"
 
 // linkLog is a log file that every cell with logs has.
 const linkLog = "toxiproxy.log"
-
-// generator is a tag near the beginning of every page that lockfault writes.
-const generator = `<meta name="generator" content="lockfault">`
 
 // entries returns the names of lockfault's files and directories in a report's directory.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
@@ -245,18 +242,6 @@ func beginsWith(r io.Reader, text string) bool {
 	return err == nil && string(beginning) == text
 }
 
-// contains reports whether the first 1024 bytes of the input contain all texts.
-func contains(r io.Reader, texts ...string) bool {
-	beginning := make([]byte, 1<<10)
-	n, _ := io.ReadFull(r, beginning)
-	for _, text := range texts {
-		if !bytes.Contains(beginning[:n], []byte(text)) {
-			return false
-		}
-	}
-	return true
-}
-
 // tidy removes the previous report, which was moved aside. Files in it that lockfault did not write
 // return to their original place.
 func (r *Report) tidy() error {
@@ -278,4 +263,23 @@ func (r *Report) tidy() error {
 		}
 	}
 	return r.out.RemoveAll(former)
+}
+
+// IsPartOfReport reports whether a path has the name of a file or directory, or lies in a
+// directory, that a report in dir has.
+func IsPartOfReport(dir, file string) bool {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(at, path)
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(below), "/")
+	return slices.Contains(append(entries(), WorkDir), first)
 }

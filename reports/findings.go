@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/page"
@@ -33,6 +34,8 @@ type Findings struct {
 // A Found is an anomaly with the script that shows it.
 type Found struct {
 	Anomaly                     checker.Anomaly
+	Outcome                     leases.Outcome
+	Reason                      string
 	Moves, Requests, ShrunkFrom int
 	File, Script                string
 	// Said holds the answer of each world, in the order of Worlds. Said is empty for a world that
@@ -69,7 +72,7 @@ func WriteFindings(w io.Writer, f Findings) error {
 			return err
 		}
 		told.once(&story)
-		row := page.Finding{ID: story.ID, Anomaly: string(x.Anomaly), Means: means(x.Anomaly), Moves: x.Moves, Requests: x.Requests, ShrunkFrom: x.ShrunkFrom, File: shown(x.File)}
+		row := page.Finding{ID: story.ID, Anomaly: string(x.Anomaly), Verdict: shortLine(x.Outcome.Words() + ": " + x.Reason), Bug: x.Outcome == leases.Bug, Means: means(x.Anomaly), Moves: x.Moves, Requests: x.Requests, ShrunkFrom: x.ShrunkFrom, File: shown(x.File)}
 		for i := range f.Worlds {
 			said := page.Said{Text: "not asked"}
 			if i < len(x.Said) && x.Said[i] != "" {
@@ -102,7 +105,7 @@ func (x *Found) story() (page.Story, error) {
 // command returns the command line that repeats the script from the directory of the page.
 func (x *Found) command() string {
 	words := append([]string{Tool, "trace", x.Cell.Strategy, "./" + x.File}, x.Flags...)
-	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
+	return shell.Line(each(words, shortLine))
 }
 
 // means returns the meaning of an anomaly, or "" if it is unknown.
@@ -110,10 +113,6 @@ func means(a checker.Anomaly) string {
 	d, _ := checker.Describe(a)
 	return d.Meaning
 }
-
-// readable returns a text that is safe to print. readable allows 2000 characters, more than [shown]
-// does, for texts such as commands.
-func readable(text string) string { return clipTo(printable.Line(text), 2000) }
 
 func readablePairs(list [][2]string) [][2]string {
 	out := make([][2]string, len(list))

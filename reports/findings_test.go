@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -28,8 +29,8 @@ func found() reports.Findings {
 		Provenance:  [][2]string{{"version", "lockfault v0.1.0"}, {"command", "lockfault explore 'set-nx|px' --pause 1"}},
 		Worlds:      []string{"docker", "process"},
 		List: []reports.Found{
-			{Anomaly: checker.Overlap, Moves: 5, Requests: 2, ShrunkFrom: 9, File: "set-nx|px-overlap.txt", Script: script, Said: []string{"", "confirmed with a lease of 2s"}, Flags: []string{"--seed", "7"}, Cell: c, History: h},
-			{Anomaly: checker.StaleWrite, Moves: 6, Requests: 2, File: "set-nx|px-stale-write.txt", Script: script, Said: []string{"not reproduced", "confirmed"}, Cell: c, History: h},
+			{Anomaly: checker.Overlap, Outcome: leases.Limitation, Reason: "A paused", Moves: 5, Requests: 2, ShrunkFrom: 9, File: "set-nx|px-overlap.txt", Script: script, Said: []string{"", "confirmed with a lease of 2s"}, Flags: []string{"--seed", "7"}, Cell: c, History: h},
+			{Anomaly: checker.StaleWrite, Outcome: leases.Bug, Reason: "it is <b>one</b>", Moves: 6, Requests: 2, File: "set-nx|px-stale-write.txt", Script: script, Said: []string{"not reproduced", "confirmed"}, Cell: c, History: h},
 		},
 		Failures: []reports.Failed{{Script: "clients A\n\nA acquire\n", Err: "panic: out of cheese"}},
 	}

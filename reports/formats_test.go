@@ -32,7 +32,7 @@ func formOf(t *testing.T, name, dir string) string {
 }
 
 func TestForms(t *testing.T) {
-	for _, name := range []string{"junit", "mermaid", "github"} {
+	for _, name := range []string{"junit", "csv", "mermaid", "github"} {
 		matches(t, "report."+name, form(t, name, sample()))
 	}
 }
@@ -52,7 +52,7 @@ func TestFormsEscape(t *testing.T) {
 	if got := strings.Count(formOf(t, "github", dir), "\n"); got != cells+1 {
 		t.Errorf("github has %d lines, want one for each of %d cells and one for all", got, cells)
 	}
-	for _, name := range []string{"junit", "mermaid", "github"} {
+	for _, name := range []string{"junit", "csv", "mermaid", "github"} {
 		text := formOf(t, name, dir)
 		if strings.ContainsAny(text, "\x1b\x00\r") {
 			t.Errorf("%s has control characters", name)

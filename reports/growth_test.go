@@ -28,11 +28,8 @@ func fault(text string) checker.Event {
 	return checker.Event{Kind: checker.Fault, Node: "n1", Text: text}
 }
 
-// TestGrowth checks that stories and pictures of a history take O(n log n) time.
-func TestGrowth(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+// TestSlowGrowth checks that stories and pictures of a history take O(n log n) time.
+func TestSlowGrowth(t *testing.T) {
 	const size = 2000
 	request := func(client string, sent time.Duration) checker.Event {
 		return checker.Event{Kind: checker.Request, Client: client, Node: "n1", Server: "n1/0", Command: "SET l " + client + "1 NX", Sent: sent}
@@ -113,7 +110,7 @@ func TestGrowth(t *testing.T) {
 			for _, draw := range []func(Cell, checker.History) error{
 				func(c Cell, h checker.History) error { Picture(c, h, MostMoments); return nil },
 				func(c Cell, h checker.History) error { return perfetto.Write(io.Discard, Picture(c, h, len(h.Events))) },
-				func(c Cell, h checker.History) error { return drawAs(io.Discard, c, h, "svg") },
+				func(c Cell, h checker.History) error { return drawings()[0].write(io.Discard, c, h) },
 				func(c Cell, h checker.History) error { return Story(io.Discard, c, h, View{}) },
 				func(c Cell, h checker.History) error { Narrate(c, h, View{All: true}); return nil },
 				func(_ Cell, h checker.History) error { commands(h); Together(h); return nil },

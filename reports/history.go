@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // WriteHistory writes a history to the file name, a slash-separated path below dir. The file never
@@ -86,4 +89,49 @@ func openBelow(dir, name string, most int64) (*os.File, error) {
 // error.
 func openBeside(path string, most int64) (*os.File, error) {
 	return openBelow(filepath.Dir(path), filepath.Base(path), most)
+}
+
+// unlike describes the first difference between the cell and its history. unlike returns "" if they
+// agree.
+func (c Cell) unlike(h checker.History) string {
+	v := checker.Check(h)
+	is := c
+	is.Verdict = Held
+	if len(v.Witnesses) > 0 {
+		is.Verdict = Violated
+	}
+	is.Derive(v, h, leases.Lock{Tags: []string{string(c.Class)}})
+	is.Settle()
+	switch {
+	case is.Verdict != c.Verdict:
+		return fmt.Sprintf("it says %s, and its history is %s", c.Verdict, is.Verdict)
+	case !slices.Equal(is.Anomalies, c.Anomalies):
+		return fmt.Sprintf("it says %s, and its history shows %s", orNone(c.Anomalies), orNone(is.Anomalies))
+	case !slices.EqualFunc(is.Witnesses, c.Witnesses, func(a, b checker.Witness) bool { return reflect.DeepEqual(a, b) }):
+		return "its proofs are not those of its history"
+	case !reflect.DeepEqual(is.Findings, c.Findings):
+		return "what its anomalies mean for its class is not what its history shows"
+	case !reflect.DeepEqual(is.Unjudged, c.Unjudged):
+		return "what was not judged is not what its history leaves open"
+	case is.Linearizable != c.Linearizable || !reflect.DeepEqual(is.Conflict, c.Conflict):
+		return "it says otherwise than its history whether there is a legal order, or why not"
+	case is.Together != c.Together:
+		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, is.Together)
+	case is.Nodes != c.Nodes || is.Validity != c.Validity || is.Tokens != c.Tokens:
+		return "its nodes, its validity or its tokens are not those of its history"
+	case c.Commands != nil && !maps.Equal(is.Commands, c.Commands):
+		return "it says otherwise than its history how many commands an operation takes"
+	case is.Lease != c.Lease:
+		return fmt.Sprintf("it says that the lease was %v, and its history says %v", c.Lease, is.Lease)
+	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better):
+		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, is.AsExpected)
+	}
+	return ""
+}
+
+func orNone(list []checker.Anomaly) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return names(list)
 }

@@ -196,3 +196,25 @@ func (j *journal) cell(at extent) ([]byte, error) {
 
 // close closes the file, which releases its lock. close may be called more than once.
 func (j *journal) close() { _ = j.file.Close() }
+
+// A Plan identifies the run of a report: [Resume] continues only a run with the same plan.
+type Plan struct {
+	// Cells is the number of cells of the complete run.
+	Cells int `json:"cells"`
+	// Traits holds the properties on which the cells depend.
+	Traits []Trait `json:"traits"`
+	// Cell returns the names of the cell at a place. Resume refuses a journal that has another cell
+	// at that place. A nil Cell disables the check.
+	Cell func(place int) CellName `json:"-"`
+	// Differs returns how a cell of the journal differs from its history, which is below dir, or ""
+	// if it does not. A cell that differs runs again. A nil Differs disables the check.
+	Differs func(cell Cell, dir string) string `json:"-"`
+}
+
+// A Trait is one property on which the cells of a run depend.
+type Trait struct {
+	Name  string `json:"name"` // noun for a sentence
+	Value string `json:"value"`
+	// Digest reports whether the value means nothing to a reader, as a hash does.
+	Digest bool `json:"digest,omitempty"`
+}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/internal/printable"
 )
 
 // markdownTitle is the first line of a report.
@@ -21,6 +20,8 @@ const markdownTitle = "# lockfault report\n"
 // mostDrawn is the number of list entries, in the section of cells that differ from their
 // expectation, that may have a diagram.
 const mostDrawn = 10
+
+var formatMarkdown = Format{Name: "markdown", Write: Markdown}
 
 // Markdown writes the report as Markdown: the comparison, the changes since an earlier run, the
 // cells that differ from their expectation, the costs, and for each scenario the results with the
@@ -110,14 +111,6 @@ func Markdown(w io.Writer, of Source) error {
 	return b.Flush()
 }
 
-// in names the world of a cell. in returns "" if there is only one world.
-func in(c Cell, worlds []string) string {
-	if len(worlds) < 2 {
-		return ""
-	}
-	return " in " + c.World
-}
-
 // markdown writes the comparison as a table.
 func (m *Matrix) markdown(b *bufio.Writer) {
 	fmt.Fprintf(b, "| scenario | %s |\n", strings.Join(each(m.strategies.names, escape), " | "))
@@ -125,7 +118,7 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	for i, scenario := range m.scenarios.names {
 		row := []string{escape(scenario)}
 		for j := range m.strategies.names {
-			text := escape(m.words(i, j))
+			text := escape(m.squareText(i, j))
 			if s, ok := m.squares[[2]int{i, j}]; ok && !s.asExpected {
 				text = "**" + text + "**"
 			}
@@ -150,20 +143,6 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	b.WriteString(".\n")
 	if text := m.varies(); text != "" {
 		fmt.Fprintf(b, "\n%s.\n", escape(text))
-	}
-}
-
-// roundTrips holds the smallest number of round trips, by strategy and operation.
-type roundTrips map[string]map[checker.Op]int
-
-func (k roundTrips) add(strategy string, of map[checker.Op]int) {
-	for op, n := range of {
-		if k[strategy] == nil {
-			k[strategy] = map[checker.Op]int{}
-		}
-		if old, ok := k[strategy][op]; !ok || n < old {
-			k[strategy][op] = n
-		}
 	}
 }
 
@@ -315,28 +294,4 @@ func (s *sections) end(b *bufio.Writer) {
 	for _, line := range s.idle {
 		fmt.Fprintf(b, "- %s: %s\n", line.text(code(line.Text)), strings.Join(line.with, ", "))
 	}
-}
-
-func list(numbers []int) string {
-	return strings.Join(each(numbers, func(n int) string { return fmt.Sprint(n) }), ", ")
-}
-
-func each[T any](in []T, f func(T) string) []string {
-	out := make([]string, len(in))
-	for i, v := range in {
-		out[i] = f(v)
-	}
-	return out
-}
-
-// escape returns a text that Markdown shows literally, on one line.
-func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "]", `\]`,
-		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // or GitHub would make links
-	).Replace(printable.Line(strings.ReplaceAll(text, "\n", " ")))
-}
-
-// code formats a name as code.
-func code(name string) string {
-	return "`" + strings.ReplaceAll(printable.Line(name), "`", "'") + "`"
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/lockfault/lockfault/checker"
 )
 
 // A Matrix compares what each strategy showed under each scenario. A Matrix keeps a few bytes of
@@ -37,51 +35,6 @@ type square struct {
 	chance     bool
 	unjudged   bool
 	untested   bool
-}
-
-// A set holds anomalies, one bit each, by their place in [checker.Anomalies].
-type set uint16
-
-func setOf(list []checker.Anomaly) (set, error) {
-	var s set
-	for _, a := range list {
-		place := slices.Index(checker.Anomalies(), a)
-		if place < 0 {
-			return 0, fmt.Errorf("there is no anomaly called %q", a)
-		}
-		s |= 1 << place
-	}
-	return s, nil
-}
-
-// list returns the members in the order of [checker.Anomalies].
-func (s set) list() []checker.Anomaly {
-	var list []checker.Anomaly
-	for place, a := range checker.Anomalies() {
-		if s&(1<<place) != 0 {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-// An index numbers names in the order in which they are first placed.
-type index struct {
-	names  []string
-	places map[string]int
-}
-
-func (x *index) place(name string) int {
-	place, ok := x.places[name]
-	if !ok {
-		if x.places == nil {
-			x.places = map[string]int{}
-		}
-		place = len(x.names)
-		x.places[name] = place
-		x.names = append(x.names, name)
-	}
-	return place
 }
 
 // Add adds a cell. Rows and columns appear in the order in which their names are first added. A
@@ -202,19 +155,60 @@ func (t Tally) String() string {
 	return text
 }
 
-// Thousands formats a number, which must not be negative, with commas between groups of 3 digits.
-func Thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
+// Marks of entries without anomalies, of entries that differ from their expectation, and of entries
+// with a reservation.
+const (
+	markHeld          = "·"
+	markNotApplicable = "-"
+	markNotPlayed     = "…" // because the run was interrupted
+	markUnknown       = "?"
+	markError         = "!"
+	markDiffers       = "*"
+	markBetter        = "+"
+	markChance        = "±"
+	markUnjudged      = "~"
+	markUntested      = "°"
+)
+
+// squareText returns an entry in full words.
+func (m *Matrix) squareText(scenario, strategy int) string {
+	s, ok := m.squares[[2]int{scenario, strategy}]
+	if !ok {
+		return markNotPlayed
 	}
-	return text
+	var text string
+	switch {
+	case s.verdict == NotApplicable:
+		return markNotApplicable
+	case s.verdict == Unknown || s.verdict == Error:
+		return string(s.verdict)
+	case s.found == 0:
+		text = markHeld
+	default:
+		text = names(s.found.list())
+	}
+	return text + s.mark(" ")
 }
 
-// count returns a number with a noun, in the plural unless n is 1.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
+// mark returns the marks of a decided entry, preceded by the separator if there are any.
+func (s square) mark(separator string) string {
+	text := ""
+	switch {
+	case !s.asExpected:
+		text = markDiffers
+	case s.better:
+		text = markBetter
+	case s.chance:
+		text = markChance
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	if s.unjudged {
+		text += markUnjudged
+	}
+	if s.untested {
+		text += markUntested
+	}
+	if text == "" {
+		return ""
+	}
+	return separator + text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -18,7 +19,7 @@ func derived() reports.Cell {
 	h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = "sim", "redlock", "gc-pause"
 	v := checker.Check(h)
 	c := cell("redlock", "gc-pause", v.Anomalies(), v.Anomalies())
-	c.Derive(v, h)
+	c.Derive(v, h, leases.Lock{})
 	c.Settle()
 	return c
 }

@@ -18,10 +18,6 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// WorkDir is the directory, inside the report's, where a run keeps its finished cells. The
-// directory exists until the run is complete.
-const WorkDir = ".lockfault"
-
 // A Report collects the cells of a run as they finish, and replaces an older report when it is
 // closed. Until then readers find the older report, however this process ends, and the added cells
 // are kept for [Resume]. Memory does not grow with the cells' witnesses and stack traces. A Report
@@ -39,35 +35,6 @@ type Report struct {
 	agree   Agreement
 	judge   func(*Cell)
 	err     func() error
-}
-
-// A Plan identifies the run of a report: [Resume] continues only a run with the same plan.
-type Plan struct {
-	// Cells is the number of cells of the complete run.
-	Cells int `json:"cells"`
-	// Traits holds the properties on which the cells depend.
-	Traits []Trait `json:"traits"`
-	// Cell returns the names of the cell at a place. Resume refuses a journal that has another cell
-	// at that place. A nil Cell disables the check.
-	Cell func(place int) CellName `json:"-"`
-	// Differs returns how a cell of the journal differs from its history, which is below dir, or ""
-	// if it does not. A cell that differs runs again. A nil Differs disables the check.
-	Differs func(cell Cell, dir string) string `json:"-"`
-}
-
-// A CellName holds the names that identify a cell in a report.
-type CellName struct{ World, Strategy, Scenario string }
-
-func (n CellName) String() string {
-	return fmt.Sprintf("%q under %q in %q", n.Strategy, n.Scenario, n.World)
-}
-
-// A Trait is one property on which the cells of a run depend.
-type Trait struct {
-	Name  string `json:"name"` // noun for a sentence
-	Value string `json:"value"`
-	// Digest reports whether the value means nothing to a reader, as a hash does.
-	Digest bool `json:"digest,omitempty"`
 }
 
 // Create prepares a new report in a directory, which it makes if it is missing. Create checks,

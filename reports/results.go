@@ -5,6 +5,13 @@
 // and everything in it can be drawn again from results.json and the histories alone. From this
 // module the package imports only checker, its own sub-packages that draw, and a few packages of
 // internal. The package never runs a cell and may not depend on a world.
+//
+// Files refer only to files of the same floor or a lower one, from bottom to top: text (text.go);
+// results and histories (results.go, read.go, history.go); the journal of a run (journal.go, mark.go);
+// the story of a cell as rows and as a diagram (story.go, diagram.go); comparisons of cells
+// (matrix.go, aggregate.go, diff.go) and the input of a format (source.go); one file for each format,
+// which refers to no other format (html.go, markdown.go, junit.go …); their list (formats.go); and the
+// directory of a report (report.go, files.go).
 package reports
 
 import (
@@ -15,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // Tool is the value of the field "tool" of results.json.
@@ -114,7 +122,8 @@ type Cell struct {
 	AsExpected bool `json:"as_expected"`
 	// AtMost reports whether the cell may show fewer anomalies than Expected.
 	AtMost bool `json:"at_most,omitempty"`
-	// ExpectedBy names the source of Expected: [ByStrategy], [ByFile], or empty for the script.
+	// ExpectedBy names the source of Expected: [ByStrategy], [ByFile], [ByClass], or empty for the
+	// script.
 	ExpectedBy string `json:"expected_by,omitempty"`
 	// Drawn holds the anomalies that the cell shows or not by chance, whether they are expected or
 	// not. Chance is the reason that the strategy gives, as a clause that follows "since".
@@ -138,6 +147,11 @@ type Cell struct {
 	// the history has a legal order.
 	Conflict  *checker.Conflict `json:"conflict,omitempty"`
 	Witnesses []checker.Witness `json:"witnesses"`
+	// Findings holds the outcome of each anomaly of a decided cell, in the order of Anomalies: a known
+	// limitation of the lock's class, an avoidable weakness or a bug.
+	Findings []leases.Finding `json:"findings,omitempty"`
+	// Class is the class of locks by which Findings judges.
+	Class leases.Class `json:"class,omitempty"`
 	// Unjudged explains why the server-side anomalies were not checked: the keys do not show which
 	// client owns the lock. Unjudged is nil if they were checked.
 	Unjudged *checker.Ambiguity `json:"unjudged,omitempty"`
@@ -182,6 +196,7 @@ type Cell struct {
 const (
 	ByStrategy = "strategy" // the strategy itself
 	ByFile     = "file"     // a user's file
+	ByClass    = "class"    // the class of the lock: see Findings
 )
 
 // MetNothing describes a line of a script whose gate command matched no message, or whose cancel
@@ -210,11 +225,22 @@ type ReferenceCell struct {
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
-// Derive sets the fields that follow from the cell's history and from the checker's verdict on it.
-// The cell's Verdict must be set before: only for a decided cell does Derive compute Linearizable
-// and Conflict.
-func (c *Cell) Derive(v checker.Verdict, h checker.History) {
-	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), v.Witnesses, v.Unjudged
+// Derive sets the fields that follow from the cell's history, from the checker's verdict on it and
+// from what is declared of the lock. The cell's Verdict must be set before: only for a decided cell
+// does Derive compute Findings, Linearizable and Conflict. The witness of a bug is that of the
+// occurrence that no fault excuses.
+func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
+	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), slices.Clone(v.Witnesses), v.Unjudged
+	c.Findings, c.Class = nil, ""
+	if len(v.Witnesses) > 0 && (c.Verdict == Held || c.Verdict == Violated) {
+		c.Findings = leases.Judge(h, lock)
+		c.Class, _ = leases.ClassOf(h, lock)
+		for i, f := range c.Findings { // in the order of the witnesses
+			if f.Outcome == leases.Bug {
+				c.Witnesses[i] = f.Witness
+			}
+		}
+	}
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
 	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false
@@ -295,7 +321,14 @@ func (c Cell) Difference() string {
 	if missing := c.missing(); len(missing) > 0 && !c.AtMost {
 		parts = append(parts, "missing: "+names(missing))
 	}
-	if extra := c.Extra(); len(extra) > 0 {
+	extra := c.Extra()
+	for _, f := range c.Findings {
+		if c.ExpectedBy == ByClass && f.Outcome == leases.Bug && slices.Contains(extra, f.Anomaly) {
+			parts = append(parts, f.String())
+			extra = without(extra, []checker.Anomaly{f.Anomaly})
+		}
+	}
+	if len(extra) > 0 {
 		parts = append(parts, "not expected: "+names(extra))
 	}
 	return strings.Join(parts, "; ")
@@ -375,3 +408,57 @@ func names(list []checker.Anomaly) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+func decided(v Verdict) bool { return v == Held || v == Violated }
+
+// Reference is the world with which the other worlds are compared. Reference is fast and
+// repeatable, but accurate only as far as the other worlds agree with it.
+const Reference = "sim"
+
+// cellSays describes the result of a cell.
+func cellSays(c Cell) string {
+	switch {
+	case !c.Decided():
+		return c.Difference()
+	case len(c.Anomalies) == 0:
+		return string(Held)
+	default:
+		return names(c.Anomalies)
+	}
+}
+
+// A CellName holds the names that identify a cell in a report.
+type CellName struct{ World, Strategy, Scenario string }
+
+func (n CellName) String() string {
+	return fmt.Sprintf("%q under %q in %q", n.Strategy, n.Scenario, n.World)
+}
+
+// WorkDir is the directory, inside the report's, where a run keeps its finished cells. The
+// directory exists until the run is complete.
+const WorkDir = ".lockfault"
+
+// Together returns the total time in which at least two clients believed that they held the lock.
+func Together(h checker.History) (all time.Duration) {
+	end := time.Duration(0)              // end of the counted time
+	longest := time.Duration(0)          // latest end of a hold so far
+	for i, b := range checker.Holds(h) { // by start; holds of a client are disjoint
+		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // count overlaps of 3 once
+			all += to - from
+			end = to
+		}
+		longest = max(longest, b.End)
+	}
+	return all
+}
+
+// in names the world of a cell. in returns "" if there is only one world.
+func in(c Cell, worlds []string) string {
+	if len(worlds) < 2 {
+		return ""
+	}
+	return " in " + c.World
+}
+
+// generator is a tag near the beginning of every page that lockfault writes.
+const generator = `<meta name="generator" content="lockfault">`

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 )
 
 // Story writes the events of one cell for a reader, in order of time, followed by the verdict with
@@ -193,7 +194,7 @@ func (s *story) serve() {
 		case checker.Request:
 			served[e.Node] = i
 		case checker.Fault:
-			if verb, _ := verbOf(e.Text); verb != "failover" {
+			if d, _ := faults.DefinitionOf(strings.Fields(e.Text)); d.Name != (faults.Failover{}).Definition().Name {
 				continue
 			}
 			at, ok := served[e.Node]
@@ -503,14 +504,11 @@ func (s *story) seconds(d time.Duration) string {
 	return fmt.Sprintf("%.*f", s.digits, d.Seconds())
 }
 
-// clip shortens a text so that the four truths stay on the screen.
-func clip(text string) string { return clipTo(text, 46) }
-
-// clipTo shortens a text to the given number of characters.
-func clipTo(text string, limit int) string {
-	runes := []rune(text)
-	if len(runes) <= limit {
-		return text
+// serverOf returns the name of an event's server. An event without a server belongs to the first
+// server of its node.
+func serverOf(e checker.Event) string {
+	if e.Server == "" {
+		return e.Node + "/0"
 	}
-	return string(runes[:limit-1]) + "…"
+	return e.Server
 }

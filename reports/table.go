@@ -2,9 +2,7 @@ package reports
 
 import (
 	"bufio"
-	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/checker"
@@ -17,21 +15,6 @@ func letter(a checker.Anomaly) string {
 	}
 	return string(a)
 }
-
-// Marks of entries without anomalies, of entries that differ from their expectation, and of entries
-// with a reservation.
-const (
-	markHeld          = "·"
-	markNotApplicable = "-"
-	markNotPlayed     = "…" // because the run was interrupted
-	markUnknown       = "?"
-	markError         = "!"
-	markDiffers       = "*"
-	markBetter        = "+"
-	markChance        = "±"
-	markUnjudged      = "~"
-	markUntested      = "°"
-)
 
 // wideLimit is the largest width, in columns of a terminal, of the table in full words. A wider
 // table is written in letters.
@@ -53,7 +36,7 @@ func (m *Matrix) wide(b *bufio.Writer) bool {
 	for i, scenario := range m.scenarios.names {
 		row := []string{scenario}
 		for j := range m.strategies.names {
-			row = append(row, m.words(i, j))
+			row = append(row, m.squareText(i, j))
 		}
 		rows = append(rows, row)
 	}
@@ -78,26 +61,6 @@ func (m *Matrix) wide(b *bufio.Writer) bool {
 	b.WriteByte('\n')
 	m.legend(b, false)
 	return true
-}
-
-// words returns an entry in full words.
-func (m *Matrix) words(scenario, strategy int) string {
-	s, ok := m.squares[[2]int{scenario, strategy}]
-	if !ok {
-		return markNotPlayed
-	}
-	var text string
-	switch {
-	case s.verdict == NotApplicable:
-		return markNotApplicable
-	case s.verdict == Unknown || s.verdict == Error:
-		return string(s.verdict)
-	case s.found == 0:
-		text = markHeld
-	default:
-		text = names(s.found.list())
-	}
-	return text + s.mark(" ")
 }
 
 // narrow writes the table in letters. The names of the strategies are on separate lines, each
@@ -155,29 +118,6 @@ func (m *Matrix) letters(scenario, strategy int) string {
 		text += letter(a)
 	}
 	return text + s.mark("")
-}
-
-// mark returns the marks of a decided entry, preceded by the separator if there are any.
-func (s square) mark(separator string) string {
-	text := ""
-	switch {
-	case !s.asExpected:
-		text = markDiffers
-	case s.better:
-		text = markBetter
-	case s.chance:
-		text = markChance
-	}
-	if s.unjudged {
-		text += markUnjudged
-	}
-	if s.untested {
-		text += markUntested
-	}
-	if text == "" {
-		return ""
-	}
-	return separator + text
 }
 
 // legend explains the marks and letters in the table.
@@ -249,13 +189,4 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 	if text := m.varies(); text != "" {
 		writeLine(b, text)
 	}
-}
-
-func pad(text string, width int) string {
-	return fmt.Sprintf("%-*s", width, text) // pads by characters, not by bytes
-}
-
-func writeLine(b *bufio.Writer, line string) {
-	b.WriteString(strings.TrimRight(line, " "))
-	b.WriteByte('\n')
 }

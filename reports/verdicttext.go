@@ -54,6 +54,13 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		}
 		b.WriteByte('\n')
 	}
+	if cell.ExpectedBy == ByClass {
+		fmt.Fprintf(b, "judged as a lock of the class %s, see docs/leases.md\n", cell.Class)
+		for _, f := range cell.Findings {
+			fmt.Fprintf(b, "%s\n", f)
+		}
+		return
+	}
 	switch {
 	case !cell.AsExpected:
 		fmt.Fprintf(b, "not as expected: %s\n", cell.Difference())

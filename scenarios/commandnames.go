@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // isCommand reports whether text has the form of a command's name.
@@ -24,7 +25,8 @@ func knownCommand(name string) bool {
 // redisHas reports whether Redis has the command. Names with a dot are commands of modules and are
 // accepted without a check.
 func redisHas(name string) bool {
-	return strings.Contains(name, ".") || slices.Contains(commandNames(), name)
+	command := rediscmd.Lookup(name)
+	return strings.Contains(name, ".") || command.Name != "" && !command.Internal
 }
 
 // synonymOf returns the name in the script language of an SQL command that has a synonym, or an
@@ -47,7 +49,7 @@ func synonymOf(command string) string {
 func (s *Script) OnRedis() (ok bool, why string) {
 	for _, step := range s.Steps {
 		inject, _ := step.Do.(Inject)
-		if faults.BetweenNodes(inject.Fault) {
+		if faults.AreBetweenNodes(inject.Fault) {
 			return false, NothingToCut(step.Line, "Redis")
 		}
 		order, isOrder := inject.Fault.(faults.Order)
@@ -66,39 +68,7 @@ func NothingToCut(line int, service string) string {
 	return fmt.Sprintf("line %d: nodes of %s don't talk to one another, so there is nothing to cut", line, service)
 }
 
-// commandNames returns the commands of Redis and Valkey that clients send, without those between
-// servers and those of modules.
-func commandNames() []string {
-	return strings.Fields(`
-		GET SET SETNX SETEX PSETEX GETSET GETEX GETDEL MGET MSET MSETNX MSETEX APPEND STRLEN
-		GETRANGE SETRANGE SUBSTR INCR INCRBY INCRBYFLOAT DECR DECRBY LCS DELIFEQ DELEX DIGEST
-		DEL UNLINK EXISTS TYPE RENAME RENAMENX COPY MOVE TOUCH KEYS SCAN RANDOMKEY DUMP RESTORE
-		SORT SORT_RO OBJECT MIGRATE
-		EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME TTL PTTL PERSIST
-		HGET HSET HSETNX HMGET HMSET HGETALL HDEL HEXISTS HINCRBY HINCRBYFLOAT HKEYS HVALS HLEN
-		HSTRLEN HSCAN HRANDFIELD HGETDEL HGETEX HSETEX HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT
-		HEXPIRETIME HPEXPIRETIME HTTL HPTTL HPERSIST
-		LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN LRANGE LINDEX LSET LREM LTRIM LINSERT LPOS
-		LMOVE LMPOP RPOPLPUSH BLPOP BRPOP BLMOVE BLMPOP BRPOPLPUSH
-		SADD SREM SMEMBERS SISMEMBER SMISMEMBER SCARD SPOP SRANDMEMBER SMOVE SINTER SINTERCARD
-		SINTERSTORE SUNION SUNIONSTORE SDIFF SDIFFSTORE SSCAN
-		ZADD ZREM ZSCORE ZMSCORE ZCARD ZCOUNT ZLEXCOUNT ZRANGE ZRANGEBYSCORE ZRANGEBYLEX
-		ZREVRANGE ZREVRANGEBYSCORE ZREVRANGEBYLEX ZRANGESTORE ZRANK ZREVRANK ZINCRBY ZPOPMIN
-		ZPOPMAX BZPOPMIN BZPOPMAX ZMPOP BZMPOP ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
-		ZINTER ZINTERCARD ZINTERSTORE ZUNION ZUNIONSTORE ZDIFF ZDIFFSTORE ZRANDMEMBER ZSCAN
-		XADD XDEL XLEN XRANGE XREVRANGE XREAD XTRIM XGROUP XREADGROUP XACK XCLAIM XAUTOCLAIM
-		XPENDING XINFO XSETID
-		SETBIT GETBIT BITCOUNT BITPOS BITOP BITFIELD BITFIELD_RO PFADD PFCOUNT PFMERGE
-		GEOADD GEODIST GEOHASH GEOPOS GEOSEARCH GEOSEARCHSTORE GEORADIUS GEORADIUSBYMEMBER
-		EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT FCALL FCALL_RO FUNCTION
-		MULTI EXEC DISCARD WATCH UNWATCH
-		SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUNSUBSCRIBE PUBLISH SPUBLISH PUBSUB
-		WAIT WAITAOF PING ECHO TIME INFO ROLE DBSIZE LASTSAVE SELECT SWAPDB HELLO AUTH CLIENT COMMAND
-		QUIT RESET READONLY READWRITE ASKING CLUSTER SENTINEL CONFIG ACL LATENCY MEMORY SLOWLOG
-		MONITOR DEBUG FAILOVER REPLICAOF SLAVEOF SAVE BGSAVE BGREWRITEAOF FLUSHALL FLUSHDB SHUTDOWN`)
-}
-
 // allCommands returns the commands that scripts may name, those of Redis first.
 func allCommands() []string {
-	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages(), faults.ZooKeeperRequests(), faults.EtcdRequests())
+	return slices.Concat(rediscmd.ClientCommands(), faults.Statements(), faults.PostgresMessages(), faults.ZooKeeperRequests(), faults.EtcdRequests())
 }

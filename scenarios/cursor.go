@@ -32,6 +32,15 @@ func (c *cursor) next() word {
 	return word{column: c.end}
 }
 
+// texts returns the texts of all words of the line.
+func (c *cursor) texts() []string {
+	texts := make([]string, len(c.words))
+	for i, w := range c.words {
+		texts[i] = w.text
+	}
+	return texts
+}
+
 // skip advances if the next word is the given word, and reports whether it did.
 func (c *cursor) skip(text string) bool {
 	if c.peek() != text {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -62,24 +61,6 @@ func TestDocumentedScriptsOfServices(t *testing.T) {
 		}
 		if !strings.Contains(string(played), block[1]) {
 			t.Errorf("no test plays\n%s", block[1])
-		}
-	}
-}
-
-// Every fault's word stands in docs/script.md.
-func TestDocumentedFaults(t *testing.T) {
-	text, err := os.ReadFile("../docs/script.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range faults.Catalog() {
-		// The verb is the first word that is not a name.
-		verb := strings.Fields(entry.Syntax)[0]
-		if verb == "A" || verb == "n1" {
-			verb = strings.Fields(entry.Syntax)[1]
-		}
-		if !regexp.MustCompile(`\b` + verb + `\b`).Match(text) {
-			t.Errorf("%s is not documented", verb)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/topology"
 )
@@ -22,55 +21,55 @@ type dryRun struct {
 	quorum   string
 	quorums  *regexp.Regexp  // matches the name of that node and its servers, for which scripts have no name
 	unsure   map[string]bool // nodes, by name, whose state is unknown
-	befell   map[string][]faults.Fault
+	applied  map[string][]faults.Fault
 	branches map[string][]*branch // the possible states of each node
 }
 
-// mostWays is the maximum number of possible states of a node to follow. mostFaults is the maximum
+// maxBranches is the maximum number of possible states of a node to follow. maxFaults is the maximum
 // number of faults of a node with several possible states, because each new branch replays all
 // faults from the beginning.
-const mostWays, mostFaults = 64, 100
+const maxBranches, maxFaults = 64, 100
 
-func newAhead(s *Script) *dryRun {
+func newDryRun(s *Script) *dryRun {
 	// The quorum's node is an additional node: it may be any of the other nodes or, for strategies
 	// with other numbers of nodes, none of them.
 	quorum := faults.NodeName(s.Nodes)
 	return &dryRun{
 		cfg:    topology.Config{Nodes: s.Nodes + 1, Quorum: quorum, Replicas: s.Replicas, TTL: s.TTL},
-		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, branches: map[string][]*branch{},
+		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, applied: map[string][]faults.Fault{}, branches: map[string][]*branch{},
 	}
 }
 
-// befall applies a fault and returns the reason if it is impossible, or nil.
-func (a *dryRun) befall(f faults.Fault) error {
+// apply applies a fault and returns the reason if it is impossible, or nil.
+func (d *dryRun) apply(f faults.Fault) error {
 	name := faults.TargetNode(f)
 	if name == "" {
 		return nil
 	}
 	node := nodeOf(name)
 	if node == faults.Quorum {
-		node = a.quorum
+		node = d.quorum
 	}
 	// A fault of the quorum's node may affect any other node, and the reverse.
-	for i := range a.cfg.Nodes {
+	for i := range d.cfg.Nodes {
 		n := faults.NodeName(i)
-		a.unsure[n] = a.unsure[n] || (n == a.quorum) != (node == a.quorum)
+		d.unsure[n] = d.unsure[n] || (n == d.quorum) != (node == d.quorum)
 	}
-	if a.unsure[node] {
+	if d.unsure[node] {
 		return nil
 	}
-	if a.branches[node] == nil {
-		a.branches[node] = []*branch{a.way(nil, nil)}
+	if d.branches[node] == nil {
+		d.branches[node] = []*branch{d.replay(nil, nil)}
 	}
 	var impossible error // reason in the first branch, which is the most likely one
-	var ways []*branch
+	var branches []*branch
 	known := map[string]bool{} // states of the node that are already covered
 	add := func(w *branch) {
-		if how := w.how(node); !known[how] {
-			known[how], ways = true, append(ways, w)
+		if state := w.state(node); !known[state] {
+			known[state], branches = true, append(branches, w)
 		}
 	}
-	for _, w := range a.branches[node] {
+	for _, w := range d.branches[node] {
 		if err := w.top.Apply(f); errors.Is(err, topology.ErrImpossible) {
 			impossible = cmp.Or(impossible, err)
 			continue
@@ -78,15 +77,15 @@ func (a *dryRun) befall(f faults.Fault) error {
 		add(w)
 		for other := 1; other < w.among; other++ {
 			elected := append(slices.Clone(w.elected[:len(w.elected)-1]), other)
-			add(a.way(append(slices.Clone(a.befell[node]), f), elected))
+			add(d.replay(append(slices.Clone(d.applied[node]), f), elected))
 		}
 		w.among = 0
 	}
-	if len(ways) == 0 {
-		return errors.New(a.quorums.ReplaceAllString(impossible.Error(), faults.Quorum))
+	if len(branches) == 0 {
+		return errors.New(d.quorums.ReplaceAllString(impossible.Error(), faults.Quorum))
 	}
-	a.befell[node], a.branches[node] = append(a.befell[node], f), ways
-	a.unsure[node] = len(ways) > mostWays || len(ways) > 1 && len(a.befell[node]) > mostFaults
+	d.applied[node], d.branches[node] = append(d.applied[node], f), branches
+	d.unsure[node] = len(branches) > maxBranches || len(branches) > 1 && len(d.applied[node]) > maxFaults
 	return nil
 }
 
@@ -98,20 +97,20 @@ type branch struct {
 	among   int   // number of candidates, if the last fault was an election
 }
 
-// way replays the faults of a node with the given outcomes of elections.
-func (a *dryRun) way(befell []faults.Fault, elected []int) *branch {
+// replay replays the faults of a node with the given outcomes of elections.
+func (d *dryRun) replay(past []faults.Fault, elected []int) *branch {
 	w := &branch{elected: elected}
-	w.top = topology.New(a.cfg, nopDriver{way: w})
-	for _, f := range befell {
+	w.top = topology.New(d.cfg, electingDriver{branch: w})
+	for _, f := range past {
 		_ = w.top.Apply(f) // it was possible before
 	}
 	w.among = 0
 	return w
 }
 
-// how returns the state of the node at the end of the branch, as far as it affects which faults are
+// state returns the state of the node at the end of the branch, as far as it affects which faults are
 // possible. Branches with equal states have equal futures.
-func (w *branch) how(node string) string {
+func (w *branch) state(node string) string {
 	var b strings.Builder
 	for _, n := range w.top.Nodes {
 		if n.Name != node {
@@ -124,30 +123,14 @@ func (w *branch) how(node string) string {
 	return b.String()
 }
 
-// nopDriver is a topology.Driver without a world: its methods do nothing except choose the
-// primaries of elections.
-type nopDriver struct {
-	topology.Driver // no other method is called: faults of clients and links are not applied here
-	way             *branch
+// electingDriver does nothing except choose the primaries of elections.
+type electingDriver struct {
+	topology.NopDriver
+	branch *branch
 }
 
-func (nopDriver) Record(checker.Event)                                     {}
-func (nopDriver) Lead(*topology.Node) error                                { return nil }
-func (nopDriver) Settle(*topology.Server)                                  {}
-func (nopDriver) Observe(*topology.Server, checker.Cause)                  {}
-func (nopDriver) Kill(*topology.Server) error                              { return nil }
-func (nopDriver) Start(*topology.Server, bool) error                       { return nil }
-func (nopDriver) Stop(*topology.Server) error                              { return nil }
-func (nopDriver) Continue(*topology.Server) error                          { return nil }
-func (nopDriver) Promote(*topology.Server) error                           { return nil }
-func (nopDriver) Follow(*topology.Server) error                            { return nil }
-func (nopDriver) Shape(*topology.Server) error                             { return nil }
-func (nopDriver) Evict(*topology.Server) error                             { return nil }
-func (nopDriver) SetClock(*topology.Server, topology.Clock) error          { return nil }
-func (nopDriver) Operate(*topology.Server, checker.Cause, ...string) error { return nil }
-
-func (b nopDriver) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
-	w := b.way
+func (d electingDriver) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
+	w := d.branch
 	if w.next == len(w.elected) {
 		w.elected, w.among = append(w.elected, 0), len(among)
 	}

@@ -303,8 +303,8 @@ const own = ".txt"
 const ownHelp = "; a script of your own goes by the name of its file, such as mine" + own
 
 // Key returns the script's name in files of expectations: its name, with the suffix ".txt" unless
-// it belongs to the library. So a user's own script is never mistaken for a library script with the
-// same name.
+// it belongs to the library. The suffix keeps a user's own script apart from a library script with
+// the same name.
 func (s *Script) Key() string {
 	if s.library {
 		return s.Name

@@ -109,11 +109,11 @@ type stepGroup struct {
 func grouped(steps []Step) []stepGroup {
 	var groups []stepGroup
 	for i := 0; i < len(steps); {
-		subject, rest := befallen(steps[i].Do)
+		subject, rest := splitFault(steps[i].Do)
 		subjects := []string{subject}
 		first := i
 		for i++; i < len(steps) && subject != "" && steps[first].Line > 0; i++ {
-			other, same := befallen(steps[i].Do)
+			other, same := splitFault(steps[i].Do)
 			if steps[i].Line != steps[first].Line || same != rest || isNode(other) != isNode(subject) || slices.Contains(subjects, other) {
 				break
 			}
@@ -128,9 +128,9 @@ func grouped(steps []Step) []stepGroup {
 	return groups
 }
 
-// befallen splits the text of a client or node fault into its subject and the rest. The subject is
+// splitFault splits the text of a client or node fault into its subject and the rest. The subject is
 // empty for any other action.
-func befallen(action Action) (subject, rest string) {
+func splitFault(action Action) (subject, rest string) {
 	inject, ok := action.(Inject)
 	if !ok {
 		return "", ""

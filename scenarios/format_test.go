@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"gotest.tools/v3/golden"
+
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
-	"gotest.tools/v3/golden"
 )
 
 // Each testdata/format/NAME.txt must come out as NAME.golden.

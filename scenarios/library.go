@@ -30,7 +30,8 @@ func Names() []string {
 		owner-collision
 		ghost-retry release-reply-lost partition-after-release flush
 		renewal-lost renewal-late renewal-refused watchdog-runaway missed-wakeup
-		partition-minority partition-majority`)
+		partition-minority partition-majority
+		scripts-flushed restart-then-use promotion-then-use`)
 }
 
 // OfServices returns the names of the scripts about locks of other services than Redis, whose

@@ -53,6 +53,9 @@ type parser struct {
 	head   bool     // the current line may belong to the head comment
 	begun  bool     // the settings have ended
 	above  []string // comments and blank lines that belong to the next line
+
+	target   string // the name of the target of the fault that is parsed
+	anyNames bool   // names need not be declared
 }
 
 // line parses one line of any kind.
@@ -198,7 +201,7 @@ func (p *parser) begin(c *cursor) error {
 		return nil
 	}
 	p.begun = true
-	p.past.ahead = newAhead(p.script)
+	p.past.nodes = newDryRun(p.script)
 	return p.settled(c)
 }
 

@@ -4,206 +4,262 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lockfault/lockfault/faults"
 )
 
-// latency parses "latency A n1 50ms jitter 10ms".
-func (p *parser) latency(c *cursor) ([]Action, error) {
-	c.next()
-	var fault faults.Latency
-	var err error
-	if fault.Clients, err = p.clients(c); err != nil {
+// This file parses the lines of faults by the table of package faults: a [faults.Definition] says
+// where names stand, and its fields what follows.
+
+// ParseFault parses the line of one fault, such as the text of a history's fault event. Names of
+// clients and nodes are not checked against declarations.
+func ParseFault(text string) (faults.Fault, error) {
+	l, syntax := cut("fault", text)
+	if syntax != nil {
+		return nil, syntax
+	}
+	p := parser{script: &Script{Settings: Settings{Replicas: 1}}, anyNames: true}
+	c := &cursor{file: "fault", line: l}
+	d, ok := faults.DefinitionOf(c.texts())
+	if !ok {
+		return nil, fmt.Errorf("parse fault %q: no such fault", text)
+	}
+	actions, err := p.fault(c, d)
+	if err == nil {
+		err = c.done()
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case len(actions) != 1:
+		return nil, fmt.Errorf("parse fault %q: must apply to one client or node", text)
 	}
-	if fault.Nodes, err = p.nodes(c); err != nil {
-		return nil, err
-	}
-	if fault.Base, err = span(c, notNegative); err != nil {
-		return nil, err
-	}
-	if c.skip("jitter") {
-		fault.Jitter, err = span(c, positive)
-	}
-	return one(Inject{fault}, err)
+	return actions[0].(Inject).Fault, nil
 }
 
-// bandwidth parses "bandwidth A n1 200B/ttl".
-func (p *parser) bandwidth(c *cursor) ([]Action, error) {
+// fault parses a line that applies a fault to several clients or nodes, and returns one action for
+// each, or a line of a fault of another target. A line that begins with a node must be a fault.
+func (p *parser) fault(c *cursor, d faults.Definition) ([]Action, error) {
+	switch first := c.peek(); {
+	case isNode(first):
+		return p.nodeFault(c)
+	case isClient(first):
+		return p.clientFault(c)
+	}
 	c.next()
-	var fault faults.Bandwidth
-	var err error
-	if fault.Clients, err = p.clients(c); err != nil {
-		return nil, err
+	f, err := p.fields(c, d)
+	if err == nil && d.Target == faults.BetweenNodes {
+		err = checkSides(c)
 	}
-	if fault.Nodes, err = p.nodes(c); err != nil {
-		return nil, err
-	}
-	if !c.skip("unlimited") {
-		fault.Rate, err = rate(c)
-	}
-	return one(Inject{fault}, err)
+	return one(Inject{f}, err)
 }
 
-// links parses "partition A from n1 n2", "timeout A from n1 n2 after 0.5ttl" and "heal A from n1
-// n2". For links between nodes, links calls [parser.between].
-func (p *parser) links(c *cursor) ([]Action, error) {
-	verb := c.next()
-	if verb.text != "timeout" && isNode(c.peek()) {
-		return p.between(c, verb.text)
-	}
+// clientFault parses a line that begins with clients.
+func (p *parser) clientFault(c *cursor) ([]Action, error) {
 	clients, err := p.clients(c)
 	if err != nil {
 		return nil, err
 	}
-	if verb.text != "timeout" && isNode(c.peek()) {
-		return nil, c.wrong(c.next(), "node %q stands beside clients: a line is about clients or about nodes, so write one for each")
-	}
-	if verb.text != "heal" && len(clients) == 0 {
-		return nil, c.unexpected("a client", p.script.Clients...)
-	}
-	nodes, err := p.listed(c, "from")
-	if err != nil {
-		return nil, err
-	}
-	switch verb.text {
-	case "partition":
-		return []Action{Inject{faults.Partition{Clients: clients, Nodes: nodes}}}, nil
-	case "heal":
-		return []Action{Inject{faults.Heal{Clients: clients, Nodes: nodes}}}, nil
-	}
-	if !c.skip("after") {
-		return nil, c.unexpected("after and a length of time", "after")
-	}
-	after, err := span(c, positive)
-	return one(Inject{faults.Timeout{Clients: clients, Nodes: nodes, After: after}}, err)
+	return p.targeted(c, clients, faults.OnClient)
 }
 
-// between parses "partition n1 from n2 n3" and "heal n1", after the verb.
-func (p *parser) between(c *cursor, verb string) ([]Action, error) {
-	nodes, err := p.nodes(c)
-	if err != nil {
-		return nil, err
-	}
-	if isClient(c.peek()) {
-		return nil, c.wrong(c.next(), "client %q stands beside nodes: a line is about clients or about nodes, so write one for each")
-	}
-	at := c.at + 1
-	from, err := p.listed(c, "from")
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range from {
-		if slices.Contains(nodes, name) {
-			return nil, c.wrong(c.words[at+i], "node %q stands on both sides of from, and no node can be cut off from itself")
-		}
-	}
-	if verb == "heal" {
-		return []Action{Inject{faults.HealNodes{Nodes: nodes, From: from}}}, nil
-	}
-	return []Action{Inject{faults.PartitionNodes{Nodes: nodes, From: from}}}, nil
-}
-
-// listed parses the given word and the nodes after it, if the word is next.
-func (p *parser) listed(c *cursor, word string) ([]string, error) {
-	if !c.skip(word) {
-		return nil, nil
-	}
-	nodes, err := p.nodes(c)
-	if err == nil && len(nodes) == 0 {
-		err = c.unexpected("a node", nodeNames(p.script.Nodes)...)
-	}
-	return nodes, err
-}
-
-// node parses a line that begins with nodes or servers.
-func (p *parser) node(c *cursor) ([]Action, error) {
+// nodeFault parses a line that begins with nodes or servers.
+func (p *parser) nodeFault(c *cursor) ([]Action, error) {
 	at := c.at
 	nodes, err := p.places(c, true)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(serverWords(), c.peek()) && slices.Contains(nodeWords(), c.peek()) {
+	if d, ok := faults.DefinitionOf([]string{nodes[0], c.peek()}); ok && d.Target == faults.OnNode {
 		c.at = at // applies to nodes only
 		if nodes, err = p.nodes(c); err != nil {
 			return nil, err
 		}
 	}
-	fault, err := p.nodeFault(c)
-	if err != nil {
-		return nil, err
+	return p.targeted(c, nodes, faults.OnNode, faults.OnServer)
+}
+
+// targeted parses a fault after the names of its targets.
+func (p *parser) targeted(c *cursor, names []string, targets ...faults.Target) ([]Action, error) {
+	d, ok := faults.DefinitionOf([]string{names[0], c.peek()})
+	switch {
+	case !ok:
+		return nil, c.unexpected("a fault of the node", faults.Words(targets...)...)
+	case d.Requires == faults.NeedsReplicas && p.script.Replicas == 0:
+		return nil, c.wrong(c.next(), "%q needs a replica: add a line such as replicas 1 to the settings")
 	}
+	c.next()
+	at := c.at
 	var actions []Action
-	for _, node := range nodes {
-		actions = append(actions, Inject{fault(node)})
+	for _, name := range names {
+		c.at, p.target = at, name
+		f, err := p.fields(c, d)
+		if err != nil {
+			return nil, err
+		}
+		actions = append(actions, Inject{f})
 	}
 	return actions, nil
 }
 
-// nodeFault parses a node fault and returns a function that makes the fault for one node.
-func (p *parser) nodeFault(c *cursor) (func(node string) faults.Fault, error) {
-	verb := c.peek()
-	switch verb {
-	case "failover", "split", "join", "replication":
-		if p.script.Replicas == 0 {
-			return nil, c.wrong(c.next(), "%q needs a replica: add a line such as replicas 1 to the settings")
-		}
-	}
-	switch verb {
-	case "crash":
-		c.next()
-		return func(node string) faults.Fault { return faults.CrashNode{Node: node} }, nil
-	case "restart":
-		c.next()
-		empty := c.skip("empty")
-		return func(node string) faults.Fault { return faults.RestartNode{Node: node, Empty: empty} }, nil
-	case "pause":
-		c.next()
-		return func(node string) faults.Fault { return faults.PauseNode{Node: node} }, nil
-	case "resume":
-		c.next()
-		return func(node string) faults.Fault { return faults.ResumeNode{Node: node} }, nil
-	case "failover":
-		c.next()
-		return func(node string) faults.Fault { return faults.Failover{Node: node} }, nil
-	case "split":
-		c.next()
-		clients, err := p.clients(c)
-		if err == nil && len(clients) == 0 {
-			err = c.unexpected("a client that goes to the new primary", p.script.Clients...)
-		}
-		return func(node string) faults.Fault { return faults.Split{Node: node, Clients: clients} }, err
-	case "join":
-		c.next()
-		return func(node string) faults.Fault { return faults.Join{Node: node} }, nil
-	case "clock":
-		c.next()
-		by, err := span(c, anySign)
-		return func(node string) faults.Fault { return faults.NodeClock{Node: node, By: by} }, err
-	case "drift":
-		c.next()
-		rate, err := drift(c)
-		return func(node string) faults.Fault { return faults.NodeDrift{Node: node, Rate: rate} }, err
-	case "flush":
-		c.next()
-		return func(node string) faults.Fault { return faults.Flush{Node: node} }, nil
-	case "evict":
-		c.next()
-		return func(node string) faults.Fault { return faults.Evict{Node: node} }, nil
-	case "script-flush":
-		c.next()
-		return func(node string) faults.Fault { return faults.ScriptFlush{Node: node} }, nil
-	case "replication":
-		c.next()
-		fault, err := replication(c)
-		return func(node string) faults.Fault {
-			fault.Node = node
-			return fault
-		}, err
-	}
-	return nil, c.unexpected("what befalls the node", nodeWords()...)
+// fields parses the fields of a fault after its word.
+func (p *parser) fields(c *cursor, d faults.Definition) (faults.Fault, error) {
+	return d.New(func(fields []faults.Field) error { return p.parseFields(c, fields) })
 }
 
+// parseFields parses fields in their order, and then clauses in any order.
+func (p *parser) parseFields(c *cursor, fields []faults.Field) error {
+	for i, field := range fields {
+		if field.Clause {
+			return p.clauses(c, fields[i:])
+		}
+		if field.Keyword != "" && !c.skip(field.Keyword) {
+			if field.Optional {
+				continue
+			}
+			return c.unexpected(field.Keyword+" and a length of time", field.Keyword)
+		}
+		if err := p.fieldValue(c, field); err != nil {
+			return err
+		}
+		if err := checkMixed(c, field, fields[i+1:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMixed returns an error if a client follows a list of nodes, or a node a list of clients,
+// where the next field is no such list.
+func checkMixed(c *cursor, field faults.Field, rest []faults.Field) error {
+	const advice = ": a line is about clients or about nodes, so write one for each"
+	var next any
+	if len(rest) > 0 && rest[0].Keyword == "" {
+		next = rest[0].Value
+	}
+	switch field.Value.(type) {
+	case faults.ClientsField:
+		if _, nodes := next.(faults.NodesField); !nodes && isNode(c.peek()) {
+			return c.wrong(c.next(), "node %q stands beside clients"+advice)
+		}
+	case faults.NodesField:
+		if isClient(c.peek()) {
+			return c.wrong(c.next(), "client %q stands beside nodes"+advice)
+		}
+	}
+	return nil
+}
+
+// clauses parses the clauses at the end of a line, each at most once.
+func (p *parser) clauses(c *cursor, clauses []faults.Field) error {
+	var words, first []string
+	for _, clause := range clauses {
+		word := keyword(clause)
+		start, _, several := strings.Cut(word, " ")
+		if first = append(first, start); several {
+			word = "the words " + word
+		}
+		words = append(words, word)
+	}
+	var seen []string
+	for c.peek() != "" {
+		i := slices.Index(first, c.peek())
+		if i < 0 {
+			return c.unexpected(strings.Join(words, ", ")+", or the end of the line", first...)
+		}
+		if slices.Contains(seen, first[i]) {
+			return c.wrong(c.next(), "%q stands twice")
+		}
+		seen = append(seen, first[i])
+		if clauses[i].Keyword != "" {
+			c.next()
+		}
+		if err := p.fieldValue(c, clauses[i]); err != nil {
+			return err
+		}
+	}
+	for i, clause := range clauses {
+		if !clause.Optional && !slices.Contains(seen, first[i]) {
+			return c.unexpected(words[i] + " and a length of time")
+		}
+	}
+	return nil
+}
+
+// keyword returns the word or words with which a clause begins.
+func keyword(clause faults.Field) string {
+	if flag, ok := clause.Value.(faults.FlagField); ok {
+		return flag.Word
+	}
+	return clause.Keyword
+}
+
+// fieldValue parses the value of a field.
+func (p *parser) fieldValue(c *cursor, field faults.Field) (err error) {
+	switch v := field.Value.(type) {
+	case faults.TargetField:
+		*v.To = p.target
+	case faults.ClientsField:
+		if *v.To, err = p.clients(c); err == nil && len(*v.To) == 0 && v.Missing != "" {
+			err = c.unexpected(v.Missing, p.script.Clients...)
+		}
+	case faults.NodesField:
+		if *v.To, err = p.nodes(c); err == nil && len(*v.To) == 0 && field.Keyword != "" {
+			err = c.unexpected("a node", nodeNames(p.script.Nodes)...)
+		}
+	case faults.SpanField:
+		*v.To, err = span(c, v.Rule)
+	case faults.RateField:
+		if !v.Unlimited || !c.skip("unlimited") {
+			*v.To, err = rate(c)
+		}
+	case faults.DriftField:
+		*v.To, err = drift(c)
+	case faults.FlagField:
+		err = flag(c, v, field.Clause)
+	case faults.CountField:
+		*v.To, err = number(c, "times", 1, maxCount)
+	case faults.MessagesField:
+		err = p.messages(c, v.To)
+	case faults.ChoiceField:
+		err = p.choice(c, v)
+	}
+	return err
+}
+
+// flag parses a word, or several of which the first decides that the others must follow. Unless the flag
+// is a clause, it ends the line.
+func flag(c *cursor, v faults.FlagField, clause bool) error {
+	words := strings.Fields(v.Word)
+	if *v.To = c.skip(words[0]); !*v.To {
+		if c.peek() != "" && !clause {
+			return c.unexpected(v.Word+", or the end of the line,", words[0])
+		}
+		return nil
+	}
+	for _, word := range words[1:] {
+		if !c.skip(word) {
+			return c.unexpected(word, word)
+		}
+	}
+	return nil
+}
+
+// choice parses one of several words and the fields that follow it.
+func (p *parser) choice(c *cursor, v faults.ChoiceField) error {
+	var words []string
+	for _, option := range v.Options {
+		if words = append(words, string(option.Word)); c.skip(string(option.Word)) {
+			*v.To = option.Word
+			return p.parseFields(c, option.Fields)
+		}
+	}
+	last := len(words) - 1
+	return c.unexpected(strings.Join(words[:last], ", ")+" or "+words[last], words...)
+}
+
+// drift parses the rate of a clock.
 func drift(c *cursor) (float64, error) {
 	if c.peek() == "" {
 		return 0, c.unexpected("a rate such as 1.5")
@@ -219,27 +275,68 @@ func drift(c *cursor) (float64, error) {
 	return rate, nil
 }
 
-// replication parses the words after "n1 replication".
-func replication(c *cursor) (fault faults.Replication, err error) {
-	fault.Mode = faults.ReplicationMode(c.peek())
-	switch fault.Mode {
-	case faults.ReplicationStop, faults.ReplicationStart, faults.ReplicationReset:
-		c.next()
-	case faults.ReplicationDelay:
-		c.next()
-		if fault.Delay, err = span(c, positive); err == nil && c.skip("jitter") {
-			fault.Jitter, err = span(c, positive)
+// checkSides returns an error if a line names a node on both sides of from.
+func checkSides(c *cursor) error {
+	for i, w := range c.words {
+		if isNode(w.text) && slices.ContainsFunc(c.words[:i], func(earlier word) bool { return earlier.text == w.text }) {
+			return c.wrong(w, "node %q stands on both sides of from, and no node can be cut off from itself")
 		}
-	case faults.ReplicationBandwidth:
-		c.next()
-		fault.Rate, err = rate(c)
-	case faults.ReplicationTimeout:
-		c.next()
-		fault.After, err = span(c, positive)
-	default:
-		err = c.unexpected("stop, start, delay, bandwidth, timeout or reset",
-			string(faults.ReplicationStop), string(faults.ReplicationStart), string(faults.ReplicationDelay),
-			string(faults.ReplicationBandwidth), string(faults.ReplicationTimeout), string(faults.ReplicationReset))
 	}
-	return fault, err
+	return nil
+}
+
+// messages parses the messages that a gate command selects: "before SETNX SET".
+func (p *parser) messages(c *cursor, match *faults.Match) error {
+	match.Way = faults.Way(c.peek())
+	switch match.Way {
+	case faults.Messages:
+		c.next()
+		return nil
+	case faults.Before, faults.After:
+		c.next()
+	default:
+		candidates := append([]string{string(faults.Before), string(faults.After), string(faults.Messages)}, p.script.Clients...)
+		return c.unexpected("before, after or messages", candidates...)
+	}
+	if c.skip("any") {
+		return nil
+	}
+	if effect := faults.Effect(c.peek()); slices.Contains(faults.Effects(match.Way), effect) {
+		c.next()
+		match.Effect = effect
+		return nil
+	}
+	if effect := faults.Effect(c.peek()); slices.Contains(faults.Effects(faults.After), effect) {
+		return c.wrong(c.next(), "what a request will do shows when it was executed: %q stands with after; with before, writing does")
+	}
+	for isCommand(c.peek()) {
+		w := c.next()
+		switch {
+		case synonymOf(w.text) != "":
+			return c.wrong(w, "the command %q is called "+synonymOf(w.text)+" here, as PostgreSQL answers it")
+		case !knownCommand(w.text):
+			return c.wrong(w, "no service has the command %q: not Redis, PostgreSQL, etcd or ZooKeeper", allCommands()...)
+		case slices.Contains(match.Commands, w.text):
+			return c.wrong(w, "command %q is named twice")
+		}
+		match.Commands = append(match.Commands, w.text)
+	}
+	if len(match.Commands) == 0 {
+		candidates := append(allCommands(), "any")
+		for _, effect := range faults.Effects(match.Way) {
+			candidates = append(candidates, string(effect))
+		}
+		return c.unexpected("a command in capital letters, any, or what it does: "+effects(match.Way)+",", candidates...)
+	}
+	return nil
+}
+
+// effects returns the list of effects that select messages in the given direction.
+func effects(way faults.Way) string {
+	var list []string
+	for _, effect := range faults.Effects(way) {
+		list = append(list, string(effect))
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
 }

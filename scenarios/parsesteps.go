@@ -8,40 +8,21 @@ import (
 
 // stepWords returns the first words of steps, apart from the names of clients and nodes.
 func stepWords() []string {
-	return []string{
-		"begin", "await", "wait", "measure", "stop",
-		"hold", "delay", "drop", "reset", "pass", "clear",
-		"latency", "bandwidth", "partition", "timeout", "heal",
-	}
+	return append([]string{"begin", "await", "wait", "measure", "stop"}, faults.Words(faults.OnMessages, faults.OnLinks, faults.BetweenNodes)...)
 }
 
 // clientWords returns the verbs for clients.
-func clientWords() []string {
-	return append(callWords(), "pause", "resume", "crash", "restart", "cancel", "clock")
-}
+func clientWords() []string { return append(callWords(), faults.Words(faults.OnClient)...) }
 
 // callWords returns the verbs for the clients' own actions, which may follow begin.
 func callWords() []string {
 	return []string{"acquire", "try", "release", "extend", "work", "write", "rounds"}
 }
 
-// nodeWords returns the verbs for nodes.
-func nodeWords() []string {
-	return []string{
-		"crash", "restart", "pause", "resume", "failover", "split", "join",
-		"clock", "drift", "flush", "evict", "script-flush", "replication",
-	}
-}
-
-// serverWords returns the verbs that also apply to a single server.
-func serverWords() []string { return []string{"crash", "restart", "pause", "resume", "clock", "drift"} }
-
 // statement parses one step. A line that applies a fault to several clients or nodes returns one
 // action for each.
 func (p *parser) statement(c *cursor) ([]Action, error) {
 	switch first := c.peek(); {
-	case slices.Contains(gateWords(), first):
-		return p.gate(c)
 	case first == "begin":
 		c.next()
 		return p.call(c, true)
@@ -50,7 +31,7 @@ func (p *parser) statement(c *cursor) ([]Action, error) {
 		return p.await(c)
 	case first == "wait":
 		c.next()
-		length, err := span(c, positive)
+		length, err := span(c, faults.PositiveSpan)
 		return one(Wait{length}, err)
 	case first == "measure" || first == "stop":
 		c.next()
@@ -59,17 +40,11 @@ func (p *parser) statement(c *cursor) ([]Action, error) {
 			return nil, c.wrong(name, "a stopwatch's name is made of lower-case letters, digits and dashes")
 		}
 		return []Action{Measure{Name: name.text, Stop: first == "stop"}}, nil
-	case first == "latency":
-		return p.latency(c)
-	case first == "bandwidth":
-		return p.bandwidth(c)
-	case first == "partition" || first == "timeout" || first == "heal":
-		return p.links(c)
-	case isNode(first):
-		return p.node(c)
-	default:
-		return p.client(c)
 	}
+	if d, ok := faults.DefinitionOf(c.texts()); isNode(c.peek()) || ok {
+		return p.fault(c, d)
+	}
+	return p.call(c, false)
 }
 
 // isStep reports whether a line that begins with the word is a step.
@@ -99,12 +74,12 @@ func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 		c.next()
 		call := Call{Clients: clients, Op: verb, Begin: begin}
 		if verb == "acquire" && c.skip("within") {
-			call.Within, err = span(c, positive)
+			call.Within, err = span(c, faults.PositiveSpan)
 		}
 		return one(call, err)
 	case "work":
 		c.next()
-		length, err := span(c, positive)
+		length, err := span(c, faults.PositiveSpan)
 		return one(Work{Clients: clients, For: length, Begin: begin}, err)
 	case "write":
 		c.next()
@@ -124,63 +99,22 @@ func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 // roundsOf parses the number or the duration of rounds, and the content of a round.
 func roundsOf(c *cursor) (r Rounds, err error) {
 	if c.skip("for") {
-		r.For, err = span(c, positive)
+		r.For, err = span(c, faults.PositiveSpan)
 	} else {
 		r.Times, err = number(c, "rounds", 1, maxCount)
 	}
 	if err == nil && c.skip("work") {
-		r.Work, err = span(c, positive)
+		r.Work, err = span(c, faults.PositiveSpan)
 	} else if err == nil && c.skip("update") {
 		r.Update = true
-		r.Work, err = span(c, positive)
+		r.Work, err = span(c, faults.PositiveSpan)
 	}
 	if err == nil && c.skip("think") {
-		r.Think, err = span(c, positive)
+		r.Think, err = span(c, faults.PositiveSpan)
 	} else if err == nil && c.peek() != "" {
 		err = c.unexpected("what is in a round", "work", "update", "think")
 	}
 	return r, err
-}
-
-// client parses a line that begins with clients.
-func (p *parser) client(c *cursor) ([]Action, error) {
-	at := c.at
-	clients, err := p.clients(c)
-	if err != nil {
-		return nil, err
-	}
-	var by faults.Span
-	verb := c.peek()
-	switch verb {
-	case "pause", "resume", "crash", "restart", "cancel":
-		c.next()
-	case "clock":
-		c.next()
-		if by, err = span(c, anySign); err != nil {
-			return nil, err
-		}
-	default:
-		c.at = at
-		return p.call(c, false)
-	}
-	var actions []Action
-	for _, client := range clients {
-		switch verb {
-		case "pause":
-			actions = append(actions, Inject{faults.PauseClient{Client: client}})
-		case "resume":
-			actions = append(actions, Inject{faults.ResumeClient{Client: client}})
-		case "crash":
-			actions = append(actions, Inject{faults.CrashClient{Client: client}})
-		case "restart":
-			actions = append(actions, Inject{faults.RestartClient{Client: client}})
-		case "cancel":
-			actions = append(actions, Inject{faults.CancelClient{Client: client}})
-		case "clock":
-			actions = append(actions, Inject{faults.ClientClock{Client: client, By: by}})
-		}
-	}
-	return actions, nil
 }
 
 // await parses "await A B held within 2ttl".
@@ -206,12 +140,12 @@ func (p *parser) await(c *cursor) ([]Action, error) {
 			string(AwaitDone), string(AwaitHeld), string(AwaitHolding), string(AwaitReplies))
 	}
 	if await.State == AwaitHeld {
-		if await.Nodes, err = p.listed(c, "on"); err != nil {
+		if err := p.parseFields(c, []faults.Field{{Keyword: "on", Optional: true, Value: faults.NodesField{To: &await.Nodes}}}); err != nil {
 			return nil, err
 		}
 	}
 	if c.skip("within") {
-		await.Within, err = span(c, positive)
+		await.Within, err = span(c, faults.PositiveSpan)
 	}
 	return one(await, err)
 }

@@ -30,16 +30,10 @@ func madeOf(text string, such func(rune) bool) bool {
 }
 
 // isClient reports whether text has the form of a client's name.
-func isClient(text string) bool {
-	return madeOf(text, isName) && text[0] >= 'A' && text[0] <= 'Z'
-}
+func isClient(text string) bool { return faults.IsClient(text) }
 
 // isNode reports whether text has the form of a node's or a server's name.
-func isNode(text string) bool {
-	text, number, server := strings.Cut(text, "/")
-	digits, ok := strings.CutPrefix(text, "n")
-	return text == faults.Quorum && !server || ok && madeOf(digits, isDigit) && (!server || madeOf(number, isDigit))
-}
+func isNode(text string) bool { return faults.IsNode(text) }
 
 // nodeNames returns the node names that a script with n nodes can use.
 func nodeNames(n int) []string {
@@ -56,7 +50,7 @@ func (p *parser) clients(c *cursor) ([]string, error) {
 	for isClient(c.peek()) {
 		w := c.next()
 		switch {
-		case !slices.Contains(p.script.Clients, w.text):
+		case !p.anyNames && !slices.Contains(p.script.Clients, w.text):
 			return nil, p.undeclared(c, w)
 		case slices.Contains(names, w.text):
 			return nil, c.wrong(w, "client %q is named twice")
@@ -71,7 +65,7 @@ func (p *parser) clients(c *cursor) ([]string, error) {
 func (p *parser) undeclared(c *cursor, w word) error {
 	message := "client %q is not declared: the script has clients " + strings.Join(p.script.Clients, " ")
 	// After hold and the other gate verbs, the word may be a command without its direction.
-	command := slices.Contains(gateWords(), c.words[0].text) && knownCommand(w.text)
+	command := slices.Contains(faults.Words(faults.OnMessages), c.words[0].text) && knownCommand(w.text)
 	words := append(languageWords(), nodeNames(p.script.Nodes)...)
 	if slices.Contains(p.script.Clients, c.words[0].text) {
 		words = clientWords()
@@ -105,9 +99,9 @@ func (p *parser) places(c *cursor, servers bool) ([]string, error) {
 		switch {
 		case server && !servers:
 			return nil, c.wrong(w, "%q is one server: here stands a node, "+node)
-		case !slices.Contains(nodeNames(p.script.Nodes), node):
+		case !p.anyNames && !slices.Contains(nodeNames(p.script.Nodes), node):
 			return nil, c.wrong(w, fmt.Sprintf("the script has no node %q: it has nodes %d", node, p.script.Nodes))
-		case server && !slices.Contains(p.serverNames(node), w.text):
+		case server && !p.anyNames && !slices.Contains(p.serverNames(node), w.text):
 			return nil, c.wrong(w, fmt.Sprintf("the script has no server %%q: with replicas %d, %s has %s",
 				p.script.Replicas, node, strings.Join(p.serverNames(node), " ")))
 		case slices.Contains(names, w.text):
@@ -134,17 +128,8 @@ func number(c *cursor, what string, least, most int) (int, error) {
 	return n, nil
 }
 
-// spanRule is the set of valid spans for a position in the grammar.
-type spanRule int
-
-const (
-	positive spanRule = iota
-	notNegative
-	anySign
-)
-
 // span parses a duration.
-func span(c *cursor, allowed spanRule) (faults.Span, error) {
+func span(c *cursor, allowed faults.SpanRule) (faults.Span, error) {
 	if c.peek() == "" {
 		return faults.Span{}, c.unexpected("a length of time such as 30s or 1.1ttl")
 	}
@@ -154,11 +139,11 @@ func span(c *cursor, allowed spanRule) (faults.Span, error) {
 	switch {
 	case err != nil:
 		return faults.Span{}, c.wrong(w, "%q is not a length of time such as 30s, 200ms or 1.1ttl")
-	case allowed != anySign && strings.ContainsAny(w.text[:1], "+-"):
+	case allowed != faults.SignedSpan && strings.ContainsAny(w.text[:1], "+-"):
 		return faults.Span{}, c.wrong(w, "%q has a sign: only clocks move forward and back")
 	case ttls > maxTTLs || ttls != 0 && ttls < minTTLs || s.Abs > maxTime || s.Abs < -maxTime:
 		return faults.Span{}, c.wrong(w, "%q is out of range: at most 1000h or 1000ttl, at least 1ns or 0.000001ttl")
-	case allowed == positive && s.IsZero():
+	case allowed == faults.PositiveSpan && s.IsZero():
 		return faults.Span{}, c.wrong(w, "%q is no time at all")
 	}
 	return s, nil

@@ -149,6 +149,7 @@ func settings(t *rapid.T) scenarios.Settings {
 type drawer struct {
 	*rapid.T
 	clients, nodes []string
+	nodesLeft      []string // nodes that the fault does not name yet
 	steps          []scenarios.Step
 }
 
@@ -227,8 +228,7 @@ func (d *drawer) expect() scenarios.Expect {
 }
 
 func (d *drawer) match(messages bool) faults.Match {
-	m := faults.Match{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), OrNone: d.bool()}
-	m.Way = faults.Messages
+	m := faults.Match{Way: faults.Messages}
 	if !messages {
 		m.Way = rapid.SampledFrom([]faults.Way{faults.Before, faults.After}).Draw(d.T, "way")
 		if m.Effect = rapid.SampledFrom(append(faults.Effects(m.Way), "")).Draw(d.T, "effect"); m.Effect == "" {
@@ -238,12 +238,87 @@ func (d *drawer) match(messages bool) faults.Match {
 	return m
 }
 
+// fault draws a fault of the definition, with any values that a script can give to its fields.
+func (d *drawer) fault(def faults.Definition) faults.Fault {
+	d.nodesLeft = d.nodes
+	f, err := def.New(func(fields []faults.Field) error {
+		d.fill(def, fields)
+		return nil
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return f
+}
+
+func (d *drawer) fill(def faults.Definition, fields []faults.Field) {
+	for _, field := range fields {
+		if field.Optional && d.bool() {
+			continue
+		}
+		switch v := field.Value.(type) {
+		case faults.TargetField:
+			*v.To = d.name(def)
+		case faults.ClientsField:
+			least := 0
+			if v.Missing != "" {
+				least = 1
+			}
+			*v.To = d.some(d.clients, least)
+		case faults.NodesField:
+			least, from := 0, d.nodes
+			if def.Target == faults.BetweenNodes { // a node is on one side only
+				least, from = min(1, len(d.nodesLeft)), d.nodesLeft
+				if field.Keyword == "" && len(from) > 1 {
+					from = from[1:]
+				}
+			}
+			*v.To = d.some(from, least)
+			d.nodesLeft = slices.DeleteFunc(slices.Clone(d.nodesLeft), func(n string) bool { return slices.Contains(*v.To, n) })
+		case faults.SpanField:
+			switch v.Rule {
+			case faults.PositiveSpan:
+				*v.To = d.span()
+			case faults.NotNegativeSpan:
+				*v.To = d.maybe()
+			default:
+				*v.To = d.moved()
+			}
+		case faults.RateField:
+			if !v.Unlimited || d.bool() {
+				*v.To = d.rate()
+			}
+		case faults.DriftField:
+			*v.To = rapid.Float64Range(0.01, 100).Draw(d.T, "rate")
+		case faults.FlagField:
+			*v.To = d.bool()
+		case faults.CountField:
+			*v.To = d.number(1, 1000)
+		case faults.MessagesField:
+			m := d.match(d.bool())
+			v.To.Way, v.To.Effect, v.To.Commands = m.Way, m.Effect, m.Commands
+		case faults.ChoiceField:
+			option := rapid.SampledFrom(v.Options).Draw(d.T, "option")
+			*v.To = option.Word
+			d.fill(def, option.Fields)
+		default:
+			d.Fatalf("a field of type %T: draw a value for it here", v)
+		}
+	}
+}
+
+// name draws the name of a target.
+func (d *drawer) name(def faults.Definition) string {
+	if def.Target == faults.OnClient {
+		return rapid.SampledFrom(d.clients).Draw(d.T, "client")
+	}
+	return rapid.SampledFrom(d.nodes).Draw(d.T, "node")
+}
+
 // any draws a step of any kind. Faults of several nodes or clients share a
 // line, as they do when they were read.
 func (d *drawer) any(replicas bool) {
 	clients, begin := d.some(d.clients, 1), d.bool()
-	node := rapid.SampledFrom(d.nodes).Draw(d.T, "node")
-	times := d.number(0, 1000)
 	actions := []scenarios.Action{
 		scenarios.Call{Clients: clients, Op: "acquire", Within: d.maybe(), Begin: begin},
 		scenarios.Call{Clients: clients, Op: rapid.SampledFrom([]string{"try", "release", "extend"}).Draw(d.T, "op"), Begin: begin},
@@ -257,34 +332,12 @@ func (d *drawer) any(replicas bool) {
 		scenarios.Wait{For: d.span()},
 		scenarios.Measure{Name: "x", Stop: true},
 	}
-	for _, fault := range []faults.Fault{
-		faults.Latency{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), Base: d.maybe(), Jitter: d.maybe()},
-		faults.Bandwidth{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), Rate: rapid.SampledFrom([]faults.Rate{{}, d.rate()}).Draw(d.T, "limit")},
-		faults.Partition{Clients: clients, Nodes: d.some(d.nodes, 0)},
-		faults.Timeout{Clients: clients, Nodes: d.some(d.nodes, 0), After: d.span()},
-		faults.Heal{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0)},
-		faults.PartitionNodes{Nodes: d.nodes[:1], From: d.some(d.nodes[1:], 0)}, faults.HealNodes{Nodes: d.some(d.nodes[1:], 1), From: rapid.SampledFrom([][]string{nil, d.nodes[:1]}).Draw(d.T, "from")},
-		faults.CancelClient{Client: clients[0]},
-		faults.RestartNode{Node: node, Empty: d.bool()}, faults.ResumeNode{Node: node},
-		faults.NodeClock{Node: node, By: d.moved()},
-		faults.NodeDrift{Node: node, Rate: rapid.Float64Range(0.01, 100).Draw(d.T, "rate")},
-		faults.Flush{Node: node}, faults.Evict{Node: node}, faults.ScriptFlush{Node: node},
-		faults.Hold{Match: d.match(begin), Times: times}, faults.Drop{Match: d.match(begin), Times: times},
-		faults.Reset{Match: d.match(begin), Times: times}, faults.Delay{Match: d.match(begin), By: d.span(), Times: times},
-		faults.Pass{Clients: clients, Once: d.bool(), Nodes: d.some(d.nodes, 0)}, faults.Clear{Clients: d.some(d.clients, 0)},
-	} {
-		actions = append(actions, scenarios.Inject{Fault: fault})
-	}
-	if replicas {
-		for _, fault := range []faults.Fault{
-			faults.Failover{Node: node}, faults.Join{Node: node}, faults.Split{Node: node, Clients: clients},
-			faults.Replication{Node: node, Mode: faults.ReplicationStop},
-			faults.Replication{Node: node, Mode: faults.ReplicationDelay, Delay: d.span(), Jitter: d.maybe()},
-			faults.Replication{Node: node, Mode: faults.ReplicationBandwidth, Rate: d.rate()},
-			faults.Replication{Node: node, Mode: faults.ReplicationTimeout, After: d.span()},
-			faults.Replication{Node: node, Mode: faults.ReplicationReset},
-		} {
-			actions = append(actions, scenarios.Inject{Fault: fault})
+	for _, def := range faults.Definitions() {
+		if crash := (faults.CrashClient{}).Definition().Name; def.Name == crash {
+			continue // the client could do nothing after it
+		}
+		if replicas || def.Requires != faults.NeedsReplicas {
+			actions = append(actions, scenarios.Inject{Fault: d.fault(def)})
 		}
 	}
 	if i := d.number(0, len(actions)+1); i < len(actions) {

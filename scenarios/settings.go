@@ -71,13 +71,13 @@ func (p *parser) value(c *cursor, name string) (err error) {
 	case "elsewhere":
 		s.Elsewhere, err = elsewhere(c)
 	case "grace":
-		s.Grace, err = span(c, notNegative)
+		s.Grace, err = span(c, faults.NotNegativeSpan)
 	case "bound":
-		s.Bound, err = span(c, positive)
+		s.Bound, err = span(c, faults.PositiveSpan)
 	case "patience":
-		s.Patience, err = span(c, positive)
+		s.Patience, err = span(c, faults.PositiveSpan)
 	case "read-timeout":
-		s.ReadTimeout, err = span(c, positive)
+		s.ReadTimeout, err = span(c, faults.PositiveSpan)
 	case "retries":
 		s.Retries, err = number(c, "retries", 0, maxCount)
 	case "context-timeout":

@@ -3,6 +3,8 @@ package scenarios
 import (
 	"slices"
 	"strings"
+
+	"github.com/lockfault/lockfault/faults"
 )
 
 // synonyms returns words of the language with other words that users may write instead. The parser
@@ -17,24 +19,7 @@ func synonyms() map[string][]string {
 		work       sleep compute
 		write      store save put
 		rounds     loop repeat
-		pause      stop freeze suspend halt hang
-		resume     continue unpause unfreeze wake
-		crash      kill die exit terminate down
-		restart    start reboot revive recover up
-		cancel     abort interrupt give-up
-		clock      skew jump
-		failover   promote elect
-		join       rejoin merge
-		flush      flushall flushdb wipe
-		evict      expire
 		wait       sleep
-		hold       block intercept
-		drop       lose discard
-		pass       let deliver allow
-		partition  isolate disconnect cut
-		heal       reconnect mend
-		latency    lag slow
-		bandwidth  throttle
 		measure    timer stopwatch start
 		expect     assert require
 		ttl        lease
@@ -45,6 +30,9 @@ func synonyms() map[string][]string {
 		if words := strings.Fields(line); len(words) > 0 {
 			all[words[0]] = words[1:]
 		}
+	}
+	for _, d := range faults.Definitions() {
+		all[d.Word] = append(all[d.Word], d.Synonyms...)
 	}
 	return all
 }
@@ -71,7 +59,7 @@ func inSmallLetters(word string, words []string) (string, bool) {
 
 // languageWords returns the words of the language, without the names of commands and anomalies.
 func languageWords() []string {
-	words := slices.Concat(clientWords(), nodeWords(), stepWords(), settingWords())
+	words := slices.Concat(clientWords(), faults.Words(faults.OnNode, faults.OnServer), stepWords(), settingWords())
 	return append(words, "expect", "before", "after", "messages", "any", "on", "times", "by", "once", "from", "within",
 		"jitter", "unlimited", "empty", "done", "held", "holding", "replies")
 }

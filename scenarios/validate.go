@@ -11,24 +11,19 @@ import (
 // validator holds the effects of the previous steps that decide which steps can follow. Clients and
 // nodes never share a name.
 type validator struct {
-	held    []faults.Match // messages that earlier holds may stop
-	paused  map[string]bool
-	crashed map[string]bool
-	dead    map[string]int // clients that crashed and were not restarted, with the line of the crash
-	split   map[string]bool
-	started map[string]place // stopwatches, with the positions of their starts
-	running []string         // stopwatches that run, in the order of their starts
-	ahead   *dryRun          // of nodes
+	held    []faults.Match      // messages that earlier holds may stop
+	applied map[string][]string // the targets of earlier faults, by the fault's name
+	dead    map[string]int      // clients that crashed and were not restarted, with the line of the crash
+	started map[string]place    // stopwatches, with the positions of their starts
+	running []string            // stopwatches that run, in the order of their starts
+	nodes   *dryRun             // of node faults
 }
 
 // place is a position in the script.
 type place struct{ line, column int }
 
 func newPast() validator {
-	return validator{
-		paused: map[string]bool{}, crashed: map[string]bool{}, dead: map[string]int{},
-		split: map[string]bool{}, started: map[string]place{},
-	}
+	return validator{applied: map[string][]string{}, dead: map[string]int{}, started: map[string]place{}}
 }
 
 // follow records a step, or returns an error if it cannot follow the previous steps.
@@ -49,7 +44,7 @@ func (p *validator) follow(c *cursor, action Action) error {
 	case Measure:
 		return p.measure(c, do)
 	case Inject:
-		return p.befall(c, do.Fault)
+		return p.fault(c, do.Fault)
 	}
 	return nil
 }
@@ -83,54 +78,42 @@ func (p *validator) alive(c *cursor, clients []string) error {
 	return nil
 }
 
-// befall is follow for faults.
-func (p *validator) befall(c *cursor, fault faults.Fault) error {
-	if err := p.undo(c, fault); err != nil {
-		return err
-	}
-	if err := p.ahead.befall(fault); err != nil {
-		return c.wrong(c.find(faults.TargetNode(fault)), err.Error())
-	}
-	return nil
-}
-
-// undo returns an error for a fault that undoes, or waits for, an action that no previous step did.
-func (p *validator) undo(c *cursor, fault faults.Fault) error {
+// fault is follow for faults.
+func (p *validator) fault(c *cursor, fault faults.Fault) error {
+	d := fault.Definition()
+	target := faults.TargetClient(fault) + faults.TargetNode(fault)
 	switch fault := fault.(type) {
-	case faults.PauseClient:
-		p.paused[fault.Client] = true
-	case faults.ResumeClient:
-		return after(c, p.paused, fault.Client, "paused")
 	case faults.CrashClient:
-		p.crashed[fault.Client] = true
-		if _, ok := p.dead[fault.Client]; !ok {
-			p.dead[fault.Client] = c.number
+		if _, ok := p.dead[target]; !ok {
+			p.dead[target] = c.number
 		}
 	case faults.RestartClient:
-		delete(p.dead, fault.Client)
-		return after(c, p.crashed, fault.Client, "crashed")
+		delete(p.dead, target)
 	case faults.CancelClient:
-		return p.alive(c, []string{fault.Client})
-	case faults.PauseNode:
-		p.paused[fault.Node] = true
-	case faults.ResumeNode:
-		return after(c, p.paused, fault.Node, "paused")
-	case faults.CrashNode:
-		p.crashed[fault.Node] = true
-	case faults.RestartNode:
-		return after(c, p.crashed, fault.Node, "crashed")
-	case faults.Failover: // crashes the primary, which may be restarted
-		p.crashed[fault.Node] = true
-	case faults.Split:
-		p.split[fault.Node] = true
-	case faults.Join:
-		return after(c, p.split, fault.Node, "split")
+		return p.alive(c, []string{target})
 	case faults.Hold:
 		p.held = append(p.held, fault.Match)
 	case faults.Pass:
 		return p.stopped(c, fault.Clients, fault.Nodes)
 	}
+	if len(d.Reverses) > 0 && !p.reversible(d, target) {
+		return c.wrong(c.find(target), fmt.Sprintf("%%q was never %s before this line", d.Reversed))
+	}
+	p.applied[d.Name] = append(p.applied[d.Name], target)
+	if err := p.nodes.apply(fault); err != nil {
+		return c.wrong(c.find(target), err.Error())
+	}
 	return nil
+}
+
+// reversible reports whether a fault that the definition reverses was applied to the target.
+func (p *validator) reversible(d faults.Definition, target string) bool {
+	for _, name := range d.Reverses {
+		if slices.ContainsFunc(p.applied[name], func(other string) bool { return mayBe(target, other) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // stopped returns an error unless a previous hold can stop messages of each client, on each of the
@@ -157,16 +140,6 @@ func (p *validator) stopped(c *cursor, clients, nodes []string) error {
 func nodeOf(name string) string {
 	node, _, _ := strings.Cut(name, "/")
 	return node
-}
-
-// after returns an error unless the action to undo was done before.
-func after(c *cursor, done map[string]bool, name, what string) error {
-	for other := range done {
-		if mayBe(name, other) {
-			return nil
-		}
-	}
-	return c.wrong(c.find(name), fmt.Sprintf("%%q was never %s before this line", what))
 }
 
 // mayBe reports whether two names may refer to the same client, node or server. A node may have its

@@ -19,7 +19,7 @@ type jepsen struct {
 	count   time.Duration     // number of operations; used as the time if operations have no :time
 	index   int64             // the last :index
 	keys    map[string]string // the lock of each process's operation under way, if it has a name
-	crashed crashes           // the processes that an :info ended
+	crashed endedProcesses    // the processes that an :info ended
 	ignored ignoredCounts     // events that are not lock operations
 }
 

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"math"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // jsonLines parses the output of checker.Encode, and the same format with the fields that other
@@ -17,24 +18,32 @@ type jsonLines struct {
 	names   names
 	begun   bool
 	counted bool            // the events are numbered
-	index   int64           // of the last event
+	index   int             // of the last event
 	gaveUp  map[string]bool // clients whose call was cancelled; mostly empty
-	fields  []string        // the valid names of fields; nil until needed
 	ends    bool            // report leases that end by the server's clock as events
 	served  served
-	event   jsonEvent // the current line; a field to avoid an allocation
+	event   jsonLine // the current line; a field to avoid an allocation
 }
 
 func newJSONLines(ends bool) *jsonLines { return &jsonLines{ends: ends} }
 
-// A jsonEvent holds the fields of a line that a lock history needs. The texts share memory with the
-// line if scan decoded it.
-type jsonEvent struct {
-	index, time, call, token, until, permits int64
-	hasIndex, hasTime, accepted, shared      bool
-	kind, client, op, result, key            []byte
-	node, server, owner, value, cause        []byte
+// A jsonLine is a line: an event, and the fields that other programs may add.
+type jsonLine struct {
+	checker.Event
+	Key     string `json:"key"`
+	Permits int64  `json:"permits"`
+	Shared  bool   `json:"shared"`
 }
+
+// The values of Index and Time in a line without them.
+const (
+	noIndex = math.MinInt
+	noTime  = time.Duration(math.MinInt64)
+)
+
+func (e *jsonLine) reset() { *e = jsonLine{Event: checker.Event{Index: noIndex, Time: noTime}} }
+
+var jsonFormat = jsonscan.LinesOf[jsonLine]()
 
 func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
 	if !p.begun {
@@ -47,17 +56,13 @@ func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
 		}
 	}
 	e := &p.event
-	*e = jsonEvent{}
-	if !scan(text, e) {
-		// Escapes, or an error: encoding/json decides. Lines that scan accepts are clean.
+	if e.reset(); !jsonFormat.Read(text, e, p.names.of) {
+		// A rare construct, or an error: encoding/json decides. Other lines are clean.
 		if err := clean(text); err != nil {
 			return 0, err
 		}
-		if p.fields == nil {
-			p.fields = jsonNames(reflect.TypeFor[jsonLine]())
-		}
-		*e = jsonEvent{}
-		if err := decode(text, e, p.fields); err != nil {
+		e.reset()
+		if err := decode(text, e); err != nil {
 			return 0, err
 		}
 	}
@@ -80,7 +85,7 @@ func parseMeta(text []byte) (bool, error) {
 	if version != checker.Format {
 		return true, badFile{fmt.Errorf("history format %d; this program reads format %d", version, checker.Format)}
 	}
-	if err := exactly(text, jsonNames(reflect.TypeFor[checker.Meta]())); err != nil {
+	if err := exactly(text, jsonscan.LinesOf[checker.Meta]().Names()); err != nil {
 		return true, err
 	}
 	var meta checker.Meta
@@ -88,121 +93,114 @@ func parseMeta(text []byte) (bool, error) {
 }
 
 // count checks that numbered events have consecutive numbers.
-func (p *jsonLines) count(e *jsonEvent) error {
+func (p *jsonLines) count(e *jsonLine) error {
 	switch {
-	case !e.hasIndex && !p.counted:
+	case e.Index == noIndex && !p.counted:
 		return nil
-	case !e.hasIndex:
+	case e.Index == noIndex:
 		return fmt.Errorf("it has no number \"i\", though the events before it have")
-	case p.counted && e.index != p.index+1:
+	case p.counted && e.Index != p.index+1:
 		// After a gap, counting continues from the new number; otherwise a lenient reader would
 		// skip the rest.
 		want := p.index + 1
-		p.index = e.index
-		return fmt.Errorf("event %d where event %d should be", e.index, want)
+		p.index = e.Index
+		return fmt.Errorf("event %d where event %d should be", e.Index, want)
 	}
-	p.counted, p.index = true, e.index
+	p.counted, p.index = true, e.Index
 	return nil
 }
 
 // convert makes a record of the line, and returns the number of records: 0 if the line is not about
 // an operation.
-func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
-	if len(e.kind) == 0 {
+func (p *jsonLines) convert(e *jsonLine, r *record) (int, error) {
+	if e.Kind == "" {
 		return 0, errors.New("it has no \"kind\"")
 	}
-	if !e.hasTime {
+	if e.Time == noTime {
 		return 0, errors.New("it has no time \"t\"")
 	}
 	phase := linear.Phase(0)
-	switch string(e.kind) {
-	case string(checker.Invoke):
+	switch e.Kind {
+	case checker.Invoke:
 		phase = linear.Invoke
-	case string(checker.Return):
-		switch string(e.result) {
-		case string(checker.OK):
+	case checker.Return:
+		switch e.Result {
+		case checker.OK:
 			phase = linear.ReturnOK
-		case string(checker.Fail):
+		case checker.Fail:
 			phase = linear.ReturnFail
-		case string(checker.Unknown):
+		case checker.Unknown:
 			phase = linear.ReturnUnknown
 		default:
-			return 0, fmt.Errorf("there is no result %q: there are ok, fail and unknown", e.result)
+			return 0, fmt.Errorf("there is no result %q: there are ok, fail and unknown", e.Result)
 		}
-	case string(checker.Crash), string(checker.Restart):
+	case checker.Crash, checker.Restart:
 		// A restarted client has lost its holds, too.
-		*r = record{Event: linear.Event{Time: time.Duration(e.time), Client: p.names.of(e.client), Phase: linear.Crash}}
+		*r = record{Event: linear.Event{Time: e.Time, Client: e.Client, Phase: linear.Crash}}
 		return 1, nil
-	case string(checker.Write):
-		if e.token == 0 {
+	case checker.Write:
+		if e.Token == 0 {
 			return 0, nil
 		}
 		phase = linear.ReturnFail
-		if e.accepted {
+		if e.Accepted {
 			phase = linear.ReturnOK
 		}
 		*r = record{Event: linear.Event{
-			Time: time.Duration(e.time), Client: p.names.of(e.client), Key: p.key(e.key),
-			Phase: phase, Op: linear.Use, Token: e.token,
+			Time: e.Time, Client: e.Client, Key: e.Key,
+			Phase: phase, Op: linear.Use, Token: e.Token,
 		}}
 		return 1, nil
-	case string(checker.State):
+	case checker.State:
 		if p.ends {
-			return p.served.state(e, &p.names, r)
+			return p.served.state(e, r)
 		}
 		return 0, nil
-	case string(checker.Cancel):
+	case checker.Cancel:
 		if p.gaveUp == nil {
 			p.gaveUp = map[string]bool{}
 		}
-		p.gaveUp[p.names.of(e.client)] = true
+		p.gaveUp[e.Client] = true
 		return 0, nil
-	case string(checker.Lost), string(checker.Request), string(checker.Reply), string(checker.Push), string(checker.Held), string(checker.Passed),
-		string(checker.Dropped), string(checker.Pause), string(checker.Resume), string(checker.Fault), string(checker.Measure),
-		string(checker.Step), string(checker.End):
+	case checker.Lost, checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed,
+		checker.Dropped, checker.Pause, checker.Resume, checker.Fault, checker.Measure,
+		checker.Step, checker.End:
 		return 0, nil
 	default:
-		return 0, fmt.Errorf("no kind of event is called %q", e.kind)
+		return 0, fmt.Errorf("no kind of event is called %q", e.Kind)
 	}
 	op := linear.Op(0)
-	switch string(e.op) {
-	case string(checker.Acquire):
+	switch e.Op {
+	case checker.Acquire:
 		op = linear.Acquire
-	case string(checker.TryAcquire):
+	case checker.TryAcquire:
 		op = linear.TryAcquire
-	case string(checker.Release):
+	case checker.Release:
 		op = linear.Release
-	case string(checker.Extend):
+	case checker.Extend:
 		op = linear.Extend
 	default:
-		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.op)
+		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.Op)
 	}
 	if len(p.gaveUp) > 0 {
 		// A client that gave up did not learn that another client has the lock.
-		client := p.names.of(e.client)
+		client := e.Client
 		if phase == linear.ReturnFail && op == linear.TryAcquire && p.gaveUp[client] {
 			phase = linear.ReturnUnknown
 		}
 		delete(p.gaveUp, client)
 	}
-	if e.permits < 0 || e.permits > maxPermits {
-		return 0, badPermits("permits", e.permits)
+	if e.Permits < 0 || e.Permits > maxPermits {
+		return 0, badPermits("permits", e.Permits)
 	}
 	*r = record{Event: linear.Event{
-		Time: time.Duration(e.time), Client: p.names.of(e.client), Key: p.key(e.key),
-		Phase: phase, Op: op, Token: e.token, Permits: int(e.permits), Shared: e.shared,
-	}, call: e.call}
+		Time: e.Time, Client: e.Client, Key: e.Key,
+		Phase: phase, Op: op, Token: e.Token, Permits: int(e.Permits), Shared: e.Shared,
+	}, call: int64(e.Call)}
 	if phase == linear.ReturnOK && op != linear.Release {
-		r.Lease = time.Duration(e.until)
+		r.Lease = e.Until
 	}
 	return 1, nil
-}
-
-func (p *jsonLines) key(text []byte) string {
-	if len(text) == 0 {
-		return ""
-	}
-	return p.names.of(text)
 }
 
 // maxPermits is the maximum number of permits of one operation, so that sums stay in range.

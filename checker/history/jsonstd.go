@@ -6,51 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// A jsonLine is a line for encoding/json. Index and Time are pointers to distinguish 0 from a
-// missing field; the outer fields take precedence over those of the checker's event.
-type jsonLine struct {
-	checker.Event
-	Index   *int64         `json:"i"`
-	Time    *time.Duration `json:"t"`
-	Key     string         `json:"key"`
-	Permits int64          `json:"permits"`
-	Shared  bool           `json:"shared"`
-}
-
-// decode decodes a line with encoding/json. decode is for lines that scan rejects; its errors
+// decode decodes a line with encoding/json. decode is for lines that jsonFormat rejects; its errors
 // explain the problem.
-func decode(text []byte, e *jsonEvent, fields []string) error {
-	if err := exactly(text, fields); err != nil {
+func decode(text []byte, v *jsonLine) error {
+	if err := exactly(text, jsonFormat.Names()); err != nil {
 		return err
 	}
-	var v jsonLine
-	if err := decodeStrictly(text, &v); err != nil {
+	if err := decodeStrictly(text, v); err != nil {
 		return err
 	}
 	if hasHalfSurrogate(text, v.Client, v.Key, v.Owner, v.Value) {
 		return errors.New(`an escape as \ud800 is half of a character, and the other half is missing`)
 	}
-	if v.Index != nil {
-		e.index, e.hasIndex = *v.Index, true
-	}
-	if v.Time != nil {
-		e.time, e.hasTime = int64(*v.Time), true
-	}
-	e.kind, e.client, e.op, e.result, e.key = []byte(v.Kind), []byte(v.Client), []byte(v.Op), []byte(v.Result), []byte(v.Key)
-	e.call, e.token, e.until, e.permits, e.accepted = int64(v.Call), v.Token, int64(v.Until), v.Permits, v.Accepted
-	e.shared = v.Shared
-	e.node, e.server, e.owner, e.value, e.cause = []byte(v.Node), []byte(v.Server), []byte(v.Owner), []byte(v.Value), []byte(v.Cause)
 	return nil
 }
 
@@ -93,17 +68,6 @@ func exactly(text []byte, fields []string) error {
 		}
 	}
 	return nil
-}
-
-// jsonNames returns the JSON names of the fields of a struct.
-func jsonNames(t reflect.Type) []string {
-	var list []string
-	for _, field := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" && !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return list
 }
 
 // decodeStrictly decodes exactly one JSON object into v and rejects fields that v does not have.

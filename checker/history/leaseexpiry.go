@@ -1,9 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/checker/linear"
@@ -18,28 +18,23 @@ type served struct {
 }
 
 // state processes a State of the key, and returns one record if a lease has ended.
-func (s *served) state(e *jsonEvent, names *names, r *record) (int, error) {
-	server := string(e.server)
-	if server == "" {
-		server = string(e.node) + "/0"
-	}
+func (s *served) state(e *jsonLine, r *record) (int, error) {
+	server := cmp.Or(e.Server, e.Node+"/0")
 	if s.server != "" && server != s.server {
 		return 0, badFile{fmt.Errorf("%s says something of the key, and before it %s: with several servers there are several clocks, so none says when a lease ends", server, s.server)}
 	}
 	s.server = server
 	owner, alien := s.owner, s.alien
-	if s.owner, s.alien = "", len(e.owner) == 0 && len(e.value) > 0; len(e.owner) > 0 {
-		s.owner = names.of(e.owner)
-	}
+	s.owner, s.alien = e.Owner, e.Owner == "" && e.Value != ""
 	gone := s.owner == "" && !s.alien // a moved clock may leave the key there
 	switch {
-	case !gone || string(e.cause) != string(checker.ByExpiry) && string(e.cause) != string(checker.ByClock):
+	case !gone || e.Cause != checker.ByExpiry && e.Cause != checker.ByClock:
 		return 0, nil
 	case alien:
 		return 0, badFile{errors.New("a lease ended, and whose is not known, so the server's clock can't judge: none of the clients was the key's owner by the states before")}
 	case owner == "":
 		return 0, nil
 	}
-	*r = record{Event: linear.Event{Time: time.Duration(e.time), Client: owner, Phase: linear.Expired}}
+	*r = record{Event: linear.Event{Time: e.Time, Client: owner, Phase: linear.Expired}}
 	return 1, nil
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// units, so for them TimeUnit must be AutoUnit.
 	TimeUnit TimeUnit
 	// ByServer reports each lease that ended by the server's clock as an event, [linear.Expired].
-	// It applies to JSON lines with the states of one server; other formats have such events
+	// ByServer applies to JSON lines with the states of one server; other formats have such events
 	// themselves.
 	ByServer bool
 	// Skip, if not nil, makes the reader lenient: instead of stopping at the first line that is

@@ -58,8 +58,8 @@ func (u TimeUnit) String() string {
 	return "nanoseconds"
 }
 
-// Times describes the plain numbers in the times of a CSV history. The zero value means that there
-// are none.
+// Times describes the plain numbers in the times of a CSV history. The zero value means that the
+// history has no such times.
 type Times struct {
 	Unit TimeUnit
 	// Since1970 reports that the times are dates. Events then have the time since the first date.
@@ -126,7 +126,7 @@ func (c *clock) first(text []byte, line int) error {
 	s := string(text)
 	n, err := strconv.ParseFloat(s, 64)
 	if err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
-		c.number(s, n, line)
+		c.noteNumber(s, n, line)
 		return nil
 	}
 	switch {
@@ -146,8 +146,8 @@ func (c *clock) first(text []byte, line int) error {
 	return nil
 }
 
-// number is the part of first for numbers.
-func (c *clock) number(text string, n float64, line int) {
+// noteNumber is the part of first for numbers.
+func (c *clock) noteNumber(text string, n float64, line int) {
 	whole := isWhole(text)
 	unit := c.asked
 	if unit == AutoUnit {

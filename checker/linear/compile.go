@@ -157,7 +157,7 @@ func (c *compiler) returns(events []Event) []int32 {
 			}
 			continue
 		}
-		w := c.numbers.number(e.Client, e.Key)
+		w := c.numbers.index(e.Client, e.Key)
 		if c.who[i] = w; int(w) == len(called) {
 			called = append(called, -1)
 		}
@@ -188,7 +188,7 @@ type numbered struct {
 	number int32
 }
 
-func (n *numbers) number(client, key string) int32 {
+func (n *numbers) index(client, key string) int32 {
 	at := n.recent.place(client, key)
 	if x := *at; x != nil && x.client == client && x.key == key {
 		return x.number

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -357,42 +356,29 @@ func alphabets() []alphabet {
 }
 
 // TestEnumerate plays every small history against the oracle, of several keys an eighth of them, another each time.
-// LOCKFAULT_SIZES=6,5 has those of up to so many events of two and of three clients played, LOCKFAULT_SPEC chooses
-// specifications by a part of their name, and LOCKFAULT_PART=I/N plays one part of N, from 0.
-// LOCKFAULT_DESCENTS=7,6 compares the descents of no more events than that: they take half of the time.
+// The flag -sizes 6,5 plays histories of up to 6 events of two clients and 5 events of three clients;
+// the default is 5,4. The flag -spec selects specifications by a part of their name, and -part I/N
+// selects part I of N, from 0. The flag -descents 7,6 compares descents up to these sizes only:
+// descents take half of the time.
 func TestEnumerate(t *testing.T) {
 	racetest.Skip(t)
+	sizes := sizesOr(t, "sizes", *sizesFlag, [2]int{5, 4})
+	deep := sizesOr(t, "descents", *descentsFlag, sizes)
+	part, parts := partOf(t, *partFlag)
 	for _, a := range alphabets() {
 		name := a.spec.String()
 		if a.strict {
 			name += " strict"
 		}
-		if !strings.Contains(name, os.Getenv("LOCKFAULT_SPEC")) {
+		if !strings.Contains(name, *specFlag) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			sizes := []int{5, 4}
-			if s := os.Getenv("LOCKFAULT_SIZES"); s != "" {
-				if _, err := fmt.Sscanf(s, "%d,%d", &sizes[0], &sizes[1]); err != nil {
-					t.Fatal("LOCKFAULT_SIZES:", err)
-				}
-			}
-			deep := slices.Clone(sizes)
-			if s := os.Getenv("LOCKFAULT_DESCENTS"); s != "" {
-				if _, err := fmt.Sscanf(s, "%d,%d", &deep[0], &deep[1]); err != nil {
-					t.Fatal("LOCKFAULT_DESCENTS:", err)
-				}
-			}
-			part, parts := 0, 0
-			switch s := os.Getenv("LOCKFAULT_PART"); {
-			case s != "":
-				if _, err := fmt.Sscanf(s, "%d/%d", &part, &parts); err != nil || part < 0 || part >= parts {
-					t.Fatalf("LOCKFAULT_PART=%s is not I/N, from 0 to N-1", s)
-				}
-			case a.spec.kind == naiveMulti && os.Getenv("LOCKFAULT_SIZES") == "": // or they take as long as all others together
+			part, parts := part, parts
+			if parts == 0 && a.spec.kind == naiveMulti && *sizesFlag == "" { // all take as long as all other histories together
 				part, parts = rand.IntN(8), 8
-				t.Logf("LOCKFAULT_PART=%d/%d", part, parts)
+				t.Logf("-part %d/%d", part, parts)
 			}
 			var d disagreements
 			defer d.report(t)

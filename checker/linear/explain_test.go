@@ -1,13 +1,12 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockfault/lockfault/internal/racetest"
 )
@@ -46,23 +45,23 @@ func mayLeave(r *rand.Rand, spec Spec, strict bool, events []Event) (names []str
 }
 
 // TestExplain asks the oracle: what may be left out of a legal history leaves it legal; an explanation is illegal, and
-// whatever else may be left out makes it legal. LOCKFAULT_RANDOM, LOCKFAULT_SEED and LOCKFAULT_SPEC are as for TestRandom.
+// whatever else may be left out makes it legal. The default of -histories is 60, that of -seed is a
+// random seed.
 func TestExplain(t *testing.T) {
 	racetest.Skip(t)
-	n, seed := number(t, "LOCKFAULT_RANDOM", 60), number(t, "LOCKFAULT_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("LOCKFAULT_SEED=%d", seed)
+	n, seed := cmp.Or(*historiesFlag, 60), seedOrRandom(t)
 	for _, spec := range everyNaive() {
 		for _, strict := range []bool{false, true} {
 			for _, unknown := range []bool{false, true} {
 				name := nameOf(spec, strict, unknown)
-				if !strings.Contains(name, os.Getenv("LOCKFAULT_SPEC")) {
+				if !strings.Contains(name, *specFlag) {
 					continue
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					tried, explained, sum := 0, 0, 0
 					for i := range n {
-						r := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
+						r := rand.New(rand.NewPCG(seed, uint64(i)))
 						events := drawHistory(r, recipe{spec: spec, strict: strict, unknown: unknown, length: between(r, 6, 20)}).events
 						if naive(spec, events, strict) {
 							tried += leavesLegal(t, r, spec, strict, events)

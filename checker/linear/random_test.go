@@ -2,12 +2,12 @@ package linear
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -58,19 +58,6 @@ func everyNaive() []naiveSpec {
 	}
 }
 
-// number reads a number from the environment.
-func number(t testing.TB, name string, unless int) int {
-	s := os.Getenv(name)
-	if s == "" {
-		return unless
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(name, err)
-	}
-	return n
-}
-
 func nameOf(spec naiveSpec, strict, unknown bool) string {
 	name := spec.String()
 	if strict {
@@ -82,18 +69,19 @@ func nameOf(spec naiveSpec, strict, unknown bool) string {
 	return name
 }
 
-// TestRandom compares with the oracle on random histories: LOCKFAULT_RANDOM of each kind, from LOCKFAULT_SEED
-// on. Of what has more than LOCKFAULT_STATES states at once nothing is said. LOCKFAULT_SPEC and LOCKFAULT_JUDGE choose by a part of the name, and LOCKFAULT_DISAGREEMENTS is a file for what is found.
+// TestRandom compares descents and Check with the oracle on random histories. The default of
+// -histories is 60, that of -seed is a random seed. Histories with more than -states states at once
+// are skipped. The flags -spec and -judge select by a part of the name. The file -disagreements
+// collects the histories on which a judge and the oracle differ.
 func TestRandom(t *testing.T) {
 	racetest.Skip(t)
-	most := number(t, "LOCKFAULT_STATES", math.MaxInt)
-	n, seed := number(t, "LOCKFAULT_RANDOM", 60), number(t, "LOCKFAULT_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("LOCKFAULT_SEED=%d", seed)
+	most := int(cmp.Or(*statesFlag, math.MaxInt))
+	n, seed := cmp.Or(*historiesFlag, 60), seedOrRandom(t)
 	for _, spec := range everyNaive() {
 		for _, strict := range []bool{false, true} {
 			for _, unknown := range []bool{false, true} {
 				name := nameOf(spec, strict, unknown)
-				if !strings.Contains(name, os.Getenv("LOCKFAULT_SPEC")) {
+				if !strings.Contains(name, *specFlag) {
 					continue
 				}
 				t.Run(name, func(t *testing.T) {
@@ -101,7 +89,7 @@ func TestRandom(t *testing.T) {
 					found, valid, beyond := findings{}, 0, 0
 					start := time.Now()
 					for i := range n {
-						r := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
+						r := rand.New(rand.NewPCG(seed, uint64(i)))
 						events := drawHistory(r, recipe{spec: spec, strict: strict, unknown: unknown, length: between(r, 6, 20)}).events
 						switch legal, lost := naiveWithin(spec, naively(events), strict, most); {
 						case lost:
@@ -139,7 +127,7 @@ type finding struct {
 // compare compares the judges with the oracle, which holds the history for legal or not.
 func (f *findings) compare(spec naiveSpec, strict bool, events []Event, legal bool) {
 	for _, j := range judges {
-		if !strings.Contains(j.name, os.Getenv("LOCKFAULT_JUDGE")) {
+		if !strings.Contains(j.name, *judgeFlag) {
 			continue
 		}
 		says := j.says(spec, strict, events)
@@ -181,7 +169,7 @@ func (f *findings) report(t *testing.T, spec naiveSpec, strict bool) {
 	if out.Len() > 0 {
 		t.Errorf("%v\n%s", f.count, out.String())
 	}
-	if name := os.Getenv("LOCKFAULT_DISAGREEMENTS"); name != "" && out.Len() > 0 {
+	if name := *disagreementsFlag; name != "" && out.Len() > 0 {
 		findingsFile.Lock()
 		defer findingsFile.Unlock()
 		file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)

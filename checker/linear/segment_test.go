@@ -1,8 +1,8 @@
 package linear
 
 import (
+	"cmp"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -55,10 +55,11 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestStretch sees that each stretch of a legal history is legal, of LOCKFAULT_RANDOM histories of each kind.
+// TestStretch checks that each stretch of a legal history is legal. The default of -histories is 300,
+// that of -seed is 1.
 func TestStretch(t *testing.T) {
 	racetest.Skip(t)
-	n, seed := number(t, "LOCKFAULT_RANDOM", 300), uint64(number(t, "LOCKFAULT_SEED", 1))
+	n, seed := cmp.Or(*historiesFlag, 300), cmp.Or(*seedFlag, 1)
 	for _, spec := range everyNaive() {
 		for _, strict := range []bool{false, true} {
 			t.Run(nameOf(spec, strict, true), func(t *testing.T) {
@@ -78,15 +79,16 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestSweep compares searches that sweep all the time with the oracle: LOCKFAULT_RANDOM histories of each kind.
-func TestSweep(t *testing.T) {
+// TestSlowSweep compares searches that sweep all the time with the oracle. The default of -histories is
+// 300, that of -seed is 1.
+func TestSlowSweep(t *testing.T) {
 	racetest.Skip(t)
 	defer func(n int) { restless = n }(restless)
 	restless = -1
-	n, seed := number(t, "LOCKFAULT_RANDOM", 300), uint64(number(t, "LOCKFAULT_SEED", 1))
+	n, seed := cmp.Or(*historiesFlag, 300), cmp.Or(*seedFlag, 1)
 	for _, spec := range everyNaive() {
 		for _, strict := range []bool{false, true} {
-			if !strings.Contains(nameOf(spec, strict, true), os.Getenv("LOCKFAULT_SPEC")) {
+			if !strings.Contains(nameOf(spec, strict, true), *specFlag) {
 				continue
 			}
 			for i := range n {

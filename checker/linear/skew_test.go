@@ -1,22 +1,22 @@
 package linear
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
 // TestCertain asks the oracle that tries all shifts of the times: what Check holds for certain must
-// be illegal under each.
+// be illegal under each. The default of -histories is 400, that of -seed is a random seed.
 func TestCertain(t *testing.T) {
-	n, seed := number(t, "LOCKFAULT_RANDOM", 400), number(t, "LOCKFAULT_SEED", int(time.Now().UnixNano()%1e9))
-	t.Logf("LOCKFAULT_SEED=%d", seed)
+	n, seed := cmp.Or(*historiesFlag, 400), seedOrRandom(t)
 	for _, spec := range everyNaive() {
 		t.Run(spec.String(), func(t *testing.T) {
 			t.Parallel()
 			count := map[string]int{}
 			for i := range n {
-				r := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
+				r := rand.New(rand.NewPCG(seed, uint64(i)))
 				strict, unknown := r.IntN(2) == 0, r.IntN(2) == 0
 				events := drawHistory(r, recipe{spec: spec, strict: strict, unknown: unknown, length: between(r, 3, 8)}).events
 				skew := time.Duration(between(r, 1, 3))

@@ -1,9 +1,9 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -103,19 +103,19 @@ func quickest(run func()) time.Duration {
 	return least
 }
 
-// TestVersus compares both on traffic of LOCKFAULT_OPS operations, a hundred unless that is said, and logs how long each
-// took, and the rows of the table in docs/checker.md. Porcupine has LOCKFAULT_PATIENCE seconds for each history. What stays unknown fails it, but for a strict semaphore of ten permits
-// if some outcomes are.
-func TestVersus(t *testing.T) {
+// TestSlowVersus compares the checker with porcupine on traffic of -ops operations (default 100), and
+// logs the time of each and the rows of the table in docs/checker.md. Porcupine has -patience for
+// each history. An unknown verdict fails the test, except for a strict semaphore of ten permits with
+// unknown outcomes.
+func TestSlowVersus(t *testing.T) {
 	racetest.Skip(t)
-	patience := time.Duration(number(t, "LOCKFAULT_PATIENCE", 1)) * time.Second
 	var names []string
 	ratios := map[string]*[2]least{} // by name; not strict, and strict
 	for _, m := range matches() {
-		if !strings.Contains(m.name, os.Getenv("LOCKFAULT_SPEC")) {
+		if !strings.Contains(m.name, *specFlag) {
 			continue
 		}
-		m = m.play(t, number(t, "LOCKFAULT_OPS", 100), func(time.Duration) time.Duration { return patience })
+		m = m.play(t, int(cmp.Or(*opsFlag, 100)), func(time.Duration) time.Duration { return *patienceFlag })
 		t.Logf("%-22s strict=%-5v never=%d percent=%d wrong=%-5v ours=%v theirs=%v ended=%v unknown=%v ratio=%.1f", m.name, m.strict, m.never, m.percent, m.wrong, m.ours, m.theirs, m.ended, m.open, m.ratio())
 		if m.open && !(m.spec == Semaphore(10) && m.strict && m.percent > 0) {
 			t.Errorf("%s, strict=%v, %+v stays unknown", m.name, m.strict, m.traffic)

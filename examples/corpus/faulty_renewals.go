@@ -186,7 +186,7 @@ func (l *onceLock) TryAcquire(ctx context.Context) error {
 // notifying returns a lock that tells of its loss, if change doesn't see to it that
 // it doesn't.
 func notifying(name, bug string, change func(*notifyingLock)) strategies.Strategy {
-	return specimen(name, bug, []string{strategies.TagRenewing}, func(env strategies.Env) strategies.Lock {
+	return specimen(name, bug, []string{strategies.TagRenewing, classWatchdogTold}, func(env strategies.Env) strategies.Lock {
 		l := &notifyingLock{watched: &watched{plain: newPlain(env)}, over: make(chan struct{})}
 		change(l)
 		l.dog = &dog{period: env.TTL / 3, renew: l.prolong, after: func(err error) bool {

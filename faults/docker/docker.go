@@ -39,12 +39,9 @@ import (
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
-// DefaultImage is the image of servers by default.
-const DefaultImage = "redis:7-alpine"
-
 // Options configure how a [Host] starts servers. The zero value is ready to use.
 type Options struct {
-	// Image is the image of the servers; empty means DefaultImage. A missing image is pulled.
+	// Image is the image of the servers. A missing image is pulled.
 	Image string
 	// Dir is where the host's temporary directory is made, and where the directories of dead
 	// processes are removed; empty means [os.TempDir].
@@ -85,9 +82,6 @@ var _ real.GatewayHost = (*Host)(nil)
 // image is pulled. The error is an *[EngineError] if no engine answers, and an *[ImageError] if the
 // image doesn't exist.
 func New(ctx context.Context, options Options) (*Host, error) {
-	if options.Image == "" {
-		options.Image = DefaultImage
-	}
 	if options.StartLimit < 1 {
 		options.StartLimit = time.Minute
 	}

@@ -103,13 +103,10 @@ var settle = sync.OnceFunc(func() {
 	}
 })
 
-// Prepare checks, as [New] does, that an engine answers and has the image; empty means
-// DefaultImage. A caller that runs many cells gets one error before the first cell, and more time
-// for a pull than a cell has.
+// Prepare checks, as [New] does, that an engine answers and has the image. A caller
+// that runs many cells gets one error before the first cell, and more time for a pull than a cell
+// has.
 func Prepare(ctx context.Context, image string) error {
-	if image == "" {
-		image = DefaultImage
-	}
 	engine, err := prepare(ctx, image)
 	if err != nil {
 		return err

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 )
 
 // hostOf makes a host of the given number of members, and skips the test where etcd is missing.
 func hostOf(t *testing.T, members int) *Host {
 	t.Helper()
 	binary, err := Find(t.Context())
-	var missing *MissingError
+	var missing *daemon.MissingError
 	if errors.As(err, &missing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
@@ -23,18 +24,9 @@ import (
 //go:embed tool/mod.txt tool/sum.txt tool/main.txt
 var tool embed.FS
 
-// A MissingError reports that no etcd was found or built. The error says what to do.
-type MissingError struct{ Why error }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("there is no etcd on PATH, and none could be built (%v): install it (apt-get install etcd-server, brew install etcd), or Go, which builds it", e.Why)
-}
-
-func (e *MissingError) Unwrap() error { return e.Why }
-
 // Find returns the server program: etcd from PATH, or one built with Go, once, into lockfault's
 // directory in the user's cache. It blocks until the build is done, some minutes for the first
-// time. The error is a *[MissingError].
+// time. The error is a *[daemon.MissingError].
 func Find(ctx context.Context) (string, error) {
 	if path, err := exec.LookPath("etcd"); err == nil {
 		return path, nil
@@ -46,7 +38,8 @@ func Find(ctx context.Context) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &MissingError{err}
+	return "", &daemon.MissingError{What: "etcd on PATH, and none could be built", Why: err,
+		Cure: "install it (apt-get install etcd-server, brew install etcd), or Go, which builds it"}
 }
 
 // build builds the server into a directory, unless the program exists.
@@ -85,10 +78,14 @@ func build(ctx context.Context, dir string) (string, error) {
 			return "", err
 		}
 	}
-	made := filepath.Join(work, "etcd")
+	made, temp := filepath.Join(work, "etcd"), filepath.Join(work, "temp")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return "", err
+	}
 	cmd := exec.CommandContext(ctx, goProgram, "build", "-trimpath", "-o", made, ".")
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "TMPDIR="+work, "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	// Go ignores a go.mod in TMPDIR itself.
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
@@ -58,13 +59,7 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 
 // inspector returns the connection for inspections, or errBlind while it isn't ready.
 func (s *server) inspector() (*clientv3.Client, error) {
-	client, err := s.eye.Get(func() (*clientv3.Client, error) {
-		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
-		return clientv3.New(clientv3.Config{
-			Endpoints: []string{s.Addr()}, Username: user, Password: s.Spec.Password, DialTimeout: startLimit,
-			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second})},
-		})
-	})
+	client, err := s.eye.Get(func() (*clientv3.Client, error) { return s.dial(context.Background(), user) })
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +68,19 @@ func (s *server) inspector() (*clientv3.Client, error) {
 		return nil, errBlind
 	}
 	return client, nil
+}
+
+// dial returns a client of this member alone, which logs in unless the user is empty.
+func (s *server) dial(ctx context.Context, user string) (*clientv3.Client, error) {
+	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
+	config := clientv3.Config{
+		Context: ctx, Endpoints: []string{s.Addr()}, DialTimeout: startLimit, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second})},
+	}
+	if user != "" {
+		config.Username, config.Password = user, s.Spec.Password
+	}
+	return clientv3.New(config)
 }
 
 // close closes the inspector's connection.

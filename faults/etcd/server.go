@@ -1,18 +1,14 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,23 +50,22 @@ func (s *server) start(ctx context.Context) error {
 
 // lead makes the member the leader, so that scripts can rely on n1 as the leader.
 func (s *server) lead(ctx context.Context) error {
+	own, err := s.dial(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer own.Close()
 	for {
-		var is struct {
-			Header struct {
-				ID string `json:"member_id"`
-			}
-			Leader string
-		}
-		if err := s.ask(ctx, "maintenance/status", struct{}{}, &is); err != nil {
+		is, err := own.Status(ctx, s.Addr())
+		if err != nil {
 			return err
 		}
-		if is.Header.ID == is.Leader {
+		if is.Header.MemberId == is.Leader {
 			return nil
 		}
-		target := map[string]string{"targetID": is.Header.ID}
 		for _, other := range s.host.all() {
 			if other != s {
-				_ = other.ask(ctx, "maintenance/transfer-leadership", target, nil) // only the leader can do this
+				other.moveLeader(ctx, is.Header.MemberId)
 			}
 		}
 		select {
@@ -81,31 +76,14 @@ func (s *server) lead(ctx context.Context) error {
 	}
 }
 
-// ask calls a method of the member's API, and decodes the reply unless answer is nil.
-func (s *server) ask(ctx context.Context, path string, body, answer any) error {
-	text, err := json.Marshal(body)
+// moveLeader makes a member the leader if s is the leader, and otherwise does nothing.
+func (s *server) moveLeader(ctx context.Context, to uint64) {
+	c, err := s.dial(ctx, "")
 	if err != nil {
-		return err
+		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr()+"/v3/"+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer response.Body.Close()
-	if text, err = io.ReadAll(response.Body); err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.200s", response.Status, text)
-	}
-	if err == nil && answer != nil {
-		err = json.Unmarshal(text, answer)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	defer c.Close()
+	_, _ = c.MoveLeader(ctx, to) // only the leader can do this
 }
 
 // command returns the command of the member's process.
@@ -120,24 +98,14 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 		"--heartbeat-interval", strconv.Itoa(int(heartbeat.Milliseconds())), "--election-timeout", strconv.Itoa(int(election.Milliseconds())),
 		"--auth-token", s.host.tokens, "--bcrypt-cost", cheapest, "--log-level", "warn",
 	)
-	cmd.Env = environment()
+	// Versions before 3.5 have no flag for this variable, and log that they don't recognize it.
+	cmd.Env = daemon.Environment([]string{"ETCD_", "GOMAXPROCS=", "GODEBUG="}, "ETCD_UNSAFE_NO_FSYNC=true")
 	return cmd, nil
 }
 
 // cheapest is the bcrypt cost of a password check; etcd's default, 10, takes 64 times as long.
 // etcd's client logs in again before each watch, and the password is random, so a low cost is safe.
 const cheapest = "4"
-
-// environment returns the environment of servers: this process's, without variables that would
-// change their configuration.
-func environment() (list []string) {
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "GOMAXPROCS=") && !strings.HasPrefix(entry, "GODEBUG=") {
-			list = append(list, entry)
-		}
-	}
-	return append(list, "ETCD_UNSAFE_NO_FSYNC=true") // versions before 3.5 have no flag for this, and log that they don't recognize the variable
-}
 
 // answers returns nil when the member belongs to a majority with a leader.
 func (s *server) answers(ctx context.Context, _ *proc.Proc, _ int) error {
@@ -169,18 +137,23 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Pr
 
 // askForPasswords enables authentication in the cluster.
 func (s *server) askForPasswords(ctx context.Context) error {
-	for _, step := range []struct {
-		path string
-		body map[string]string
-	}{
-		{"user/add", map[string]string{"name": user, "password": s.Spec.Password}},
-		{"role/add", map[string]string{"name": "root"}},
-		{"user/grant", map[string]string{"user": user, "role": "root"}},
-		{"enable", map[string]string{}},
-	} {
-		if err := s.ask(ctx, "auth/"+step.path, step.body, nil); err != nil {
-			return fmt.Errorf("have it ask for a password: %w", err)
-		}
+	c, err := s.dial(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.UserAdd(ctx, user, s.Spec.Password)
+	if err == nil {
+		_, err = c.RoleAdd(ctx, "root")
+	}
+	if err == nil {
+		_, err = c.UserGrantRole(ctx, user, "root")
+	}
+	if err == nil {
+		_, err = c.AuthEnable(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("have it ask for a password: %w", err)
 	}
 	return nil
 }

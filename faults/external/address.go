@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,9 +88,16 @@ func parseOne(text string) (address, error) {
 			return address{}, errors.New("only db and skip_verify may follow its question mark: scripts say how clients behave")
 		}
 	}
-	o, err := redis.ParseURL(text)
-	if err != nil || o.DB < 0 {
+	skip := false // checked here, because releases of go-redis differ in what they refuse
+	if u.Query().Has("skip_verify") {
+		skip, err = strconv.ParseBool(u.Query().Get("skip_verify"))
+	}
+	o, refused := redis.ParseURL(text)
+	if err != nil || refused != nil || o.DB < 0 {
 		return address{}, errors.New("its database must be a number, and its skip_verify true or false: " + form)
+	}
+	if o.TLSConfig != nil {
+		o.TLSConfig.InsecureSkipVerify = skip
 	}
 	return address{at: o.Addr, login: real.Login{Username: o.Username, Password: o.Password, DB: o.DB}, tls: o.TLSConfig}, nil
 }

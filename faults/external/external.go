@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // Options name the servers of a [Host].
@@ -175,8 +176,7 @@ func (g *userServer) Trip() time.Duration { return g.took }
 
 // Sent records the words that may be names of keys.
 func (g *userServer) Sent(words []string) {
-	switch strings.ToUpper(words[0]) {
-	case "PUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
+	if rediscmd.Of(words).AboutChannels() {
 		return // channels, which the user may not be permitted to use as keys
 	}
 	g.mu.Lock()

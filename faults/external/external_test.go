@@ -205,6 +205,8 @@ func TestCloseRemovesKeys(t *testing.T) {
 		guest.Sent([]string{"EVALSHA", "digest", "2", seen[0], seen[1], "lock"})
 		guest.Sent([]string{"SET", seen[2], "value"})
 		guest.Sent([]string{"SUBSCRIBE", unseen})
+		guest.Sent([]string{"SPUBLISH", unseen, "x"})
+		guest.Sent([]string{"pubsub", "numsub", unseen})
 		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
@@ -137,23 +141,15 @@ func wantsMore(body []byte) bool {
 
 // isFatal reports whether the server closes the connection after an error.
 func isFatal(body []byte) bool {
-	severity := field(body, 'V')
-	if severity == "" {
-		severity = field(body, 'S')
-	}
+	m := failure(body)
+	severity := cmp.Or(m.SeverityUnlocalized, m.Severity)
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// field returns a field of an error or a notice.
-func field(body []byte, which byte) string {
-	for len(body) > 1 && body[0] != 0 {
-		kind := body[0]
-		var text string
-		if text, body = cut(body[1:]); kind == which {
-			return text
-		}
-	}
-	return ""
+// failure returns the fields of an error or a notice.
+func failure(body []byte) (m pgproto3.ErrorResponse) {
+	_ = m.Decode(body) // of a truncated message it keeps the fields before the end
+	return m
 }
 
 // record adds the content of a message to the answer's parts, for histories. If the answer may
@@ -162,12 +158,12 @@ func (t *talk) record(kind byte, body []byte, hides bool) {
 	a := &t.answer
 	switch kind {
 	case 'D':
-		if !a.rows && !hides {
-			a.rows, a.row = true, fields(body)
+		var m pgproto3.DataRow
+		if !a.rows && !hides && m.Decode(body) == nil {
+			a.rows, a.row = true, shown(m.Values)
 		}
 	case 'C':
-		tag, _ := cut(body)
-		a.say(tag, a.row...)
+		a.say(string(bytes.TrimRight(body, "\x00")), a.row...)
 		a.rows, a.row = false, nil
 	case 's':
 		a.say("more rows", a.row...)
@@ -175,11 +171,11 @@ func (t *talk) record(kind byte, body []byte, hides bool) {
 	case 'I':
 		a.say("nothing to do")
 	case 'E', 'N':
-		says := field(body, 'M')
+		m := failure(body)
 		if hides {
-			says = "(secret)"
+			m.Message = "(secret)"
 		}
-		a.say(proxy.Shorten(field(body, 'S') + " " + field(body, 'C') + " " + says))
+		a.say(proxy.Shorten(m.Severity + " " + m.Code + " " + m.Message))
 		a.rows, a.row = false, nil
 	case 'G', 'W':
 		a.say("go on")
@@ -190,16 +186,14 @@ func (t *talk) record(kind byte, body []byte, hides bool) {
 			a.say("logged in")
 		}
 	case 'A':
-		if len(body) > 4 {
-			channel, rest := cut(body[4:])
-			payload, _ := cut(rest)
-			a.say("NOTIFY "+proxy.Shorten(channel), payload)
+		var m pgproto3.NotificationResponse
+		if m.Decode(body) == nil {
+			a.say("NOTIFY "+proxy.Shorten(m.Channel), m.Payload)
 		}
 	case 'S':
-		if !a.begun { // otherwise it is one of the parameters that each login reports
-			name, rest := cut(body)
-			value, _ := cut(rest)
-			a.say(proxy.Shorten(name + " = " + value))
+		var m pgproto3.ParameterStatus
+		if !a.begun && m.Decode(body) == nil { // otherwise it is one of the parameters that each login reports
+			a.say(proxy.Shorten(m.Name + " = " + m.Value))
 		}
 	case 'Z':
 		if len(a.parts) == 0 {

@@ -13,17 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
-
-// A MissingError reports that no usable PostgreSQL was found. The error says what to do.
-type MissingError struct{ Why error }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("there is no PostgreSQL that could be started (%v): install its server (apt-get install postgresql) or have the directory of initdb and postgres on PATH", e.Why)
-}
-
-func (e *MissingError) Unwrap() error { return e.Why }
 
 // least is the first version whose primary can be changed while the server runs.
 const least = 13
@@ -42,11 +34,11 @@ type Installation struct {
 
 // Find returns PostgreSQL: the one on PATH, or else the newest of those that distributions have
 // installed. It makes an empty cluster once, in lockfault's directory in the user's cache, and
-// blocks until that is done, some seconds for the first time. The error is a *[MissingError] unless
+// blocks until that is done, some seconds for the first time. The error is a *[daemon.MissingError] unless
 // ctx is done, or the cache directory can't be used.
 func Find(ctx context.Context) (*Installation, error) {
 	if runtime.GOOS != "linux" {
-		return nil, &MissingError{errors.New("its processes can be stopped together on Linux alone")}
+		return nil, missing(errors.New("its processes can be stopped together on Linux alone"))
 	}
 	in, err := find(ctx)
 	if err == nil {
@@ -68,9 +60,14 @@ func Find(ctx context.Context) (*Installation, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, &MissingError{err}
+		return nil, missing(err)
 	}
 	return in, nil
+}
+
+func missing(why error) error {
+	return &daemon.MissingError{What: "PostgreSQL that could be started", Why: why,
+		Cure: "install its server (apt-get install postgresql) or have the directory of initdb and postgres on PATH"}
 }
 
 func find(ctx context.Context) (best *Installation, err error) {
@@ -129,20 +126,9 @@ func (in *Installation) major() int {
 
 // as configures a command to run as the servers' user, and returns the command.
 func (in *Installation) as(cmd *exec.Cmd) *exec.Cmd {
-	cmd.Env = environment()
+	cmd.Env = daemon.Environment([]string{"PG", "LC_", "LANG", "LD_PRELOAD="}, "LC_ALL=C", "TZ=UTC")
 	in.runs.run(cmd)
 	return cmd
-}
-
-// environment returns the environment of servers: this process's, without variables that would
-// change their configuration.
-func environment() (list []string) {
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "PG") && !strings.HasPrefix(entry, "LC_") && !strings.HasPrefix(entry, "LANG") && !strings.HasPrefix(entry, "LD_PRELOAD=") {
-			list = append(list, entry)
-		}
-	}
-	return append(list, "LC_ALL=C", "TZ=UTC")
 }
 
 // The superuser, which can't log in with a password, and the database.

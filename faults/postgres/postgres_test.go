@@ -11,13 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 )
 
 // host makes a host, and skips the test where PostgreSQL is missing.
 func host(t *testing.T, replicas bool) *Host {
 	t.Helper()
 	in, err := Find(t.Context())
-	var missing *MissingError
+	var missing *daemon.MissingError
 	if errors.As(err, &missing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}

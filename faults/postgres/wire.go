@@ -1,12 +1,13 @@
 package postgres
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
@@ -244,13 +245,15 @@ func startupParameters(body []byte, name string) (values []string) {
 	return values
 }
 
-// take takes the next message of a request, and reports whether it is the last one.
+// take takes the next message of a request, and reports whether it is the last one. The server
+// decides whether a malformed message is an error: take uses the fields that can be read.
 func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 	now := &t.now
 	switch kind {
 	case 'Q':
-		sql, _, _ := bytes.Cut(body, []byte{0})
-		for _, s := range t.statements(sql) {
+		var m pgproto3.Query
+		_ = m.Decode(body)
+		for _, s := range t.statements(m.String) {
 			now.executes = append(now.executes, bound{statement: s})
 		}
 		return true, nil
@@ -274,20 +277,22 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		now.data, now.also = true, named("COPYFAIL")
 		return !t.copiesData(), nil
 	case 'P':
-		name, rest := cut(body)
-		sql, _, _ := bytes.Cut(rest, []byte{0})
-		s := t.statements(sql)[0]
-		keep(t.prepared, name, s)
+		var m pgproto3.Parse
+		_ = m.Decode(body)
+		s := t.statements(m.Query)[0]
+		keep(t.prepared, m.Name, s)
 		now.also = bound{statement: statement{"PREPARE", s.text, s.hides}} // ended completes the text if the request executes nothing
 		now.asks++
 	case 'B':
-		portal, rest := cut(body)
-		name, rest := cut(rest)
-		s, ok := t.prepared[name]
-		if !ok {
-			s = statement{command: "EXECUTE", text: proxy.Shorten(strings.TrimSpace("EXECUTE " + name))}
+		var m pgproto3.Bind
+		if m.Decode(body) != nil {
+			m.Parameters = nil
 		}
-		keep(t.portals, portal, bound{s, parameters(rest)})
+		s, ok := t.prepared[m.PreparedStatement]
+		if !ok {
+			s = statement{command: "EXECUTE", text: proxy.Shorten(strings.TrimSpace("EXECUTE " + m.PreparedStatement))}
+		}
+		keep(t.portals, m.DestinationPortal, bound{s, shown(m.Parameters)})
 		now.call("BIND")
 		now.asks++
 	case 'D':
@@ -295,15 +300,19 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		now.asks++
 	case 'C':
 		now.call("CLOSE")
-		if name, _ := cut(body[min(1, len(body)):]); len(body) > 0 && body[0] == 'S' {
-			delete(t.prepared, name)
-		} else {
-			delete(t.portals, name)
+		var m pgproto3.Close
+		switch err := m.Decode(body); {
+		case err != nil:
+		case m.ObjectType == 'S':
+			delete(t.prepared, m.Name)
+		default:
+			delete(t.portals, m.Name)
 		}
 		now.asks++
 	case 'E':
-		portal, _ := cut(body)
-		b, ok := t.portals[portal]
+		var m pgproto3.Execute
+		_ = m.Decode(body)
+		b, ok := t.portals[m.Portal]
 		if !ok {
 			b = named("EXECUTE")
 		}
@@ -335,57 +344,28 @@ func keep[T any](all map[string]T, name string, what T) {
 	all[name] = what
 }
 
-// cut returns the string up to the first zero byte, and the bytes after that byte.
-func cut(b []byte) (string, []byte) {
-	word, rest, _ := bytes.Cut(b, []byte{0})
-	return string(word), rest
-}
-
 // statements acts like the function [statements], with a cache.
-func (t *talk) statements(sql []byte) []statement {
-	if list, ok := t.known[string(sql)]; ok {
+func (t *talk) statements(sql string) []statement {
+	if list, ok := t.known[sql]; ok {
 		return list
 	}
-	list := statements(string(sql))
+	list := statements(sql)
 	if len(sql) <= maxKnown {
-		keep(t.known, string(sql), list)
+		keep(t.known, sql, list)
 	}
 	return list
 }
 
-// parameters returns the parameters of a Bind message, given the bytes after its two names. A
-// truncated message has fewer.
-func parameters(b []byte) (values []string) {
-	formats, b, _ := number(b)
-	if b = b[min(2*formats, len(b)):]; len(b) < 2 {
-		return nil
-	}
-	return fields(b)
-}
-
-// number reads an int16.
-func number(b []byte) (n int, rest []byte, ok bool) {
-	if len(b) < 2 {
-		return 0, nil, false
-	}
-	return int(binary.BigEndian.Uint16(b)), b[2:], true
-}
-
-// fields reads a count and that many values, each after its length.
-func fields(b []byte) (values []string) {
-	count, b, _ := number(b)
-	for ; count > 0 && len(b) >= 4; count-- {
-		size := int32(binary.BigEndian.Uint32(b))
-		b = b[4:]
-		if size < 0 {
-			values = append(values, "NULL")
-			continue
+// shown returns values as histories have them.
+func shown(values [][]byte) (list []string) {
+	for _, value := range values {
+		if value == nil {
+			list = append(list, "NULL")
+		} else {
+			list = append(list, proxy.Shown(value))
 		}
-		n := min(int(size), len(b))
-		values = append(values, proxy.Shown(b[:n]))
-		b = b[n:]
 	}
-	return values
+	return list
 }
 
 // ended returns the request for the messages that were taken. kind is the type of the last one.

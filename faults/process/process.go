@@ -82,17 +82,15 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if err := check(spec.Name, spec.Password); err != nil {
 		return nil, err
 	}
-	ctx, leave, err := h.Enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
-	}
-	defer leave()
 	s := &server{host: h, spec: spec}
-	if s.Daemon, err = h.Add(spec.Name, s.program()); err == nil {
-		err = s.start(ctx)
-	}
+	err := h.Begin(ctx, spec.Name, func(ctx context.Context) (err error) {
+		if s.Daemon, err = h.Add(spec.Name, s.program()); err != nil {
+			return err
+		}
+		return s.start(ctx)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
+		return nil, err
 	}
 	return s, nil
 }

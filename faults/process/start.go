@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,13 +20,7 @@ import (
 // environment returns the environment of servers: this process's, without libraries to preload, and
 // with the locale in which errors are matched.
 func environment() []string {
-	var list []string
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "LD_PRELOAD=") && !strings.HasPrefix(entry, "LC_ALL=") {
-			list = append(list, entry)
-		}
-	}
-	return append(list, "LC_ALL=C")
+	return daemon.Environment([]string{"LD_PRELOAD=", "LC_ALL="}, "LC_ALL=C")
 }
 
 // program returns what the programs of servers and sentinels with that password share.

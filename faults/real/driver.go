@@ -48,7 +48,7 @@ func (w *World) supports(f faults.Fault) error {
 	if w.cfg.Service != nil && !Supports(w.cfg.Service, f) {
 		return fmt.Errorf("real: %q: %w: these servers are not Redis", f, faults.ErrUnsupported)
 	}
-	if w.servers[0].unmanaged != nil && !SparesGuests(f) {
+	if w.servers[0].unmanaged != nil && !f.Definition().SparesOthers() {
 		return fmt.Errorf("real: %q: %w: this Redis is not ours", f, faults.ErrUnsupported)
 	}
 	return nil
@@ -260,6 +260,15 @@ func (h driver) Shape(of *topology.Server) error { return h.of(of).reshape() }
 
 func (h driver) SetClock(of *topology.Server, _ topology.Clock) error { return h.of(of).setClock() }
 
+// LimitMemory needs no policy: Redis evicts nothing by default, so a limit of one byte is enough.
+func (h driver) LimitMemory(s *topology.Server) error {
+	limit := "0" // unlimited
+	if s.Full {
+		limit = "1"
+	}
+	return h.Operate(s, "", "CONFIG", "SET", "maxmemory", limit)
+}
+
 func (h driver) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
 	s := h.of(of)
 	list := make([]any, len(words))
@@ -273,10 +282,6 @@ func (h driver) Operate(of *topology.Server, cause checker.Cause, words ...strin
 		h.observe(s, cause, "", nil)
 	}
 	return nil
-}
-
-func (h driver) Evict(s *topology.Server) error {
-	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
 // expireLate records the expiry of a key whose time came while the server was stopped.

@@ -10,6 +10,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/faults/topology"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
@@ -157,7 +158,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 // asks fills in the message as a request.
 func (m *message) asks() {
 	m.way, m.words, m.command, m.opens, m.idle = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens, m.Reads || m.conn.wire.world.elsewhere(m.Within)
-	m.replies = answers(m.Words)
+	m.replies = rediscmd.Of(m.Words).Replies(m.Words)
 }
 
 // reply fills in a message as the reply to its request. It returns false if no request matches.
@@ -198,15 +199,6 @@ func (c *conn) waited() (n int) {
 		}
 	}
 	return n
-}
-
-// answers returns the number of replies to a request.
-func answers(words []string) int {
-	switch strings.ToUpper(words[0]) {
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
-		return max(1, len(words)-1)
-	}
-	return 1
 }
 
 // The following methods implement [topology.Message].
@@ -366,15 +358,7 @@ func (w *World) execute(m *message) {
 }
 
 // blocks reports whether a request may be answered after later requests of other clients.
-func blocks(words []string) bool {
-	switch strings.ToUpper(words[0]) {
-	case "WAIT", "WAITAOF", "BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
-		return true
-	case "XREAD", "XREADGROUP":
-		return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
-	}
-	return false
-}
+func blocks(words []string) bool { return rediscmd.Of(words).Blocks(words) }
 
 // answered handles a reply that the server sent, before any decision about the reply's way back.
 func (w *World) answered(m *message) {

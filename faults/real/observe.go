@@ -31,10 +31,14 @@ func (w *World) readKeys(s *server) (keys []faults.Key, took time.Duration, err 
 	defer cancel()
 	var asked time.Time
 	var found []*sighting
+	apart := s.Full // a server without memory refuses transactions
 	for {
 		asked = time.Now()
 		found = nil
 		tx := s.admin.TxPipeline()
+		if apart {
+			tx = s.admin.Pipeline() // executed at one moment unless another client's request comes between
+		}
 		for _, name := range w.cfg.Lock.Keys {
 			found = append(found, sight(ctx, tx, name, s.closer == asks))
 		}
@@ -48,6 +52,9 @@ func (w *World) readKeys(s *server) (keys []faults.Key, took time.Duration, err 
 			continue
 		case redis.HasErrorPrefix(err, "EXECABORT") && s.closer == asks:
 			s.closer = mayNot // a transaction with a refused command is refused as a whole
+			continue
+		case redis.HasErrorPrefix(err, "EXECABORT") && !apart:
+			apart = true
 			continue
 		}
 		break

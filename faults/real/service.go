@@ -82,29 +82,24 @@ type SoloStarter interface {
 	RestartAlone(ctx context.Context) error
 }
 
-// Supports reports whether a fault is possible on the servers of a service. Faults of clients,
-// links and nodes are possible, faults of replicas only if the service has replicas, and faults
-// that are Redis commands are not.
+// Supports reports whether a fault is possible on the servers of a service other than Redis.
 func Supports(s Service, f faults.Fault) bool {
-	switch f := f.(type) {
-	case faults.RestartNode:
-		return !f.Empty
-	case faults.Failover, faults.Split, faults.Join, faults.Replication:
-		return Replicates(s)
-	case faults.PartitionNodes, faults.HealNodes:
-		return Clusters(s)
-	case faults.NodeClock, faults.NodeDrift:
-		c, ok := s.(Clocked)
-		if !ok {
-			return false
-		}
-		set, drift := c.MovesClocks()
-		if _, drifts := f.(faults.NodeDrift); drifts {
-			return drift
-		}
-		return set
-	case faults.Flush, faults.Evict, faults.ScriptFlush:
-		return false
+	clocks, _ := s.(Clocked)
+	set, drift := false, false
+	if clocks != nil {
+		set, drift = clocks.MovesClocks()
 	}
-	return true
+	switch faults.RequirementOf(f) {
+	case faults.NeedsNothing:
+		return true
+	case faults.NeedsReplicas:
+		return Replicates(s)
+	case faults.NeedsPeers:
+		return Clusters(s)
+	case faults.NeedsClock:
+		return set
+	case faults.NeedsDrift:
+		return drift
+	}
+	return false
 }

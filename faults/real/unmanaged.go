@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lockfault/lockfault/faults"
 )
 
 // An UnmanagedServer is a running [Server] of the user. It serves the world's clients, but the
@@ -77,13 +75,6 @@ func (s *server) observe(words []string) {
 	if s.unmanaged != nil {
 		s.unmanaged.Sent(words)
 	}
-}
-
-// SparesGuests reports whether a fault affects only clients, links or the lock's key, and neither
-// servers nor the data of others. Only such faults are possible on unmanaged servers.
-func SparesGuests(f faults.Fault) bool {
-	_, evict := f.(faults.Evict)
-	return evict || faults.TargetNode(f) == ""
 }
 
 // refusals are the prefixes of errors by which a server refuses to work for any client.

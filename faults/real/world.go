@@ -114,7 +114,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	w := &World{
 		cfg: cfg, password: rand.Text(), made: time.Now(), began: time.Now(),
 		over: make(chan struct{}), wake: make(chan struct{}, 1), mine: make(waiter, 1), alarm: time.NewTimer(time.Hour),
-		ledger: faults.NewLedger(cfg.Lock), proxies: proxy.New(cfg.Log), launcher: launcher,
+		ledger: faults.NewAttributor(cfg.Lock), proxies: proxy.New(cfg.Log), launcher: launcher,
 		clients: map[string]*process{}, links: map[link]*wire{},
 	}
 	if lent, ok := cfg.Host.(LendingHost); ok {
@@ -122,7 +122,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	}
 	w.lateness.begin(cfg.TTL)
 	w.mu.take()
-	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, driver{w})
+	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Key: cfg.Lock.OwnKey(), Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, driver{w})
 	err = w.startServers(ctx)
 	if err == nil && cfg.Lock.Query != "" && w.servers[0].looker() == nil {
 		err = errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out")
@@ -141,7 +141,7 @@ func (w *World) Begin() {
 		w.must(w.inStep(n))
 	}
 	w.began = time.Now()
-	w.ledger = faults.NewLedger(w.cfg.Lock)
+	w.ledger = faults.NewAttributor(w.cfg.Lock)
 	w.introduce()
 	w.cluster = agreed{}
 	for _, s := range w.servers {

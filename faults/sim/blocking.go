@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults/topology"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // waiter is a blocked request. As in Redis, later requests on its connection wait too.
@@ -30,7 +30,7 @@ func (w *World) waiting(m *message) *waiter {
 	if m.command == "WAIT" {
 		return m.conn.server.waitForReplicas(m)
 	}
-	limit, ok := blocksFor(m.command, m.words)
+	limit, ok := m.conn.server.blocksFor(m.words)
 	if !ok {
 		return nil
 	}
@@ -85,28 +85,19 @@ func (s *redis) caughtUp(offset int) (count int) {
 	return count
 }
 
-// blocksFor reports whether a command may block, and for how long; 0 means no limit. command is its
-// name in upper case. An invalid limit counts as 0, because the server itself rejects it.
-func blocksFor(command string, words []string) (limit time.Duration, ok bool) {
-	at, unit := len(words)-1, float64(time.Second)
-	switch command {
-	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX":
-	case "BZMPOP":
-		at = min(1, at)
-	case "XREAD", "XREADGROUP":
-		block := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
-		if block < 0 || block == at {
-			return 0, false
-		}
-		at, unit = block+1, float64(time.Millisecond)
-	default:
+// blocksFor reports whether a command may block until a key has something, and for how long; 0
+// means no limit. An invalid limit counts as 0, because the server itself rejects it.
+func (s *redis) blocksFor(words []string) (limit time.Duration, ok bool) {
+	command := rediscmd.Of(words)
+	word, unit, ok := command.TimeoutIn(words)
+	if !ok || len(command.Keys) == 0 || !s.commands.IsRegisteredCommand(command.Name) {
 		return 0, false
 	}
-	number, err := strconv.ParseFloat(words[at], 64)
+	number, err := strconv.ParseFloat(word, 64)
 	if err != nil || number != number || number < 0 {
 		number = 0
 	}
-	return time.Duration(min(number*unit, float64(topology.Century))), true
+	return time.Duration(min(number*float64(unit), float64(topology.Century))), true
 }
 
 // tryOnce executes a blocking command once. tryOnce returns nil if the command would block and last

@@ -126,6 +126,21 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// TestScriptsMayNotCall checks the errors for commands that scripts may not call, which are those of
+// Redis 7.0.
+func TestScriptsMayNotCall(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		a := s.client("A", "n1")
+		for call, want := range map[string]string{
+			"'blpop','a',0": "This Redis command is not allowed from script", "'fcall','f',0": "This Redis command is not allowed from script",
+			"'save'": "This Redis command is not allowed from script", "'client','id'": "This Redis command is not allowed from script",
+			"'client'": "Wrong number of args calling Redis command from script", "'no.such'": "Unknown Redis command called from script",
+		} {
+			s.command(a, "EVAL", "return redis.pcall("+call+")", 0).want("ERR " + want)
+		}
+	})
+}
+
 func TestReadDeadline(t *testing.T) {
 	play(t, sim.Config{Seed: 1, Base: 50 * time.Millisecond, Jitter: time.Nanosecond}, func(s *stage) {
 		c := s.dial("A", "n1")

@@ -144,7 +144,7 @@ func (w *World) execute(m *message) {
 	}()
 	if c.transaction == nil { // inside a transaction no request blocks
 		if wait := w.waiting(m); wait != nil {
-			s.remember(m.command, m.words)
+			s.remember(m.words)
 			w.keepWaiting(wait)
 			c.seen = s.offset
 			return

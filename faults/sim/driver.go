@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -284,18 +285,18 @@ func (h driver) SetClock(s *topology.Server, was topology.Clock) error {
 	return nil
 }
 
+func (h driver) LimitMemory(*topology.Server) error { return nil } // dispatch checks Full
+
 func (h driver) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
 	s := h.of(of)
-	s.operate(words...)
+	if answer := s.operate(words...); strings.HasPrefix(answer, "-") {
+		return fmt.Errorf("%s of an operator: %s", words[0], strings.TrimSpace(answer[1:]))
+	}
 	h.tellTracking(s)
 	if cause != "" {
 		h.observe(s, cause, "", nil)
 	}
 	return nil
-}
-
-func (h driver) Evict(s *topology.Server) error {
-	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
 // conns returns the connections of a link that are open at the client's end.

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/lockfault/lockfault/faults/sim/lua"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // This package runs scripts itself. miniredis creates a Lua state and loads its libraries for each
@@ -22,6 +23,7 @@ type scripts struct {
 	random  lua.Random
 	peer    *server.Peer // executes the commands that a script calls
 	said    bytes.Buffer // replies to these commands
+	wrote   bool         // the script has called a command that writes
 }
 
 func newScripts(machine *lua.Machine) *scripts {
@@ -63,7 +65,7 @@ func (s *redis) eval(from *server.Peer, command string, words []string) []byte {
 			return failure("%s", err)
 		}
 	}
-	s.scripts.peer.Ctx = from.Ctx // the client's selected database
+	s.scripts.peer.Ctx, s.scripts.wrote = from.Ctx, false // the client's selected database
 	reads := strings.HasSuffix(command, "_RO")
 	return s.scripts.machine.Run(lua.Call{
 		Text: text, Sum: sum, Keys: args[:count], Args: args[count:], RESP3: from.Resp3, Random: &s.scripts.random,
@@ -89,15 +91,18 @@ func (s *scripts) load(text string) (sum string, err error) {
 // script is read-only and writes fail.
 func (s *redis) scripted(words []string, resp3, reads bool) []byte {
 	command := strings.ToUpper(words[0])
-	_, blocks := blocksFor(command, words)
+	_, blocks := s.blocksFor(words)
 	switch {
-	case notFromScripts(command):
+	case rediscmd.Of(words).Has(rediscmd.NoScript):
 		return failure("ERR This Redis command is not allowed from script")
 	case blocks && strings.HasPrefix(command, "XREAD"):
 		return failure("ERR %s command is not allowed with BLOCK option from scripts", strings.ToLower(command))
 	case reads && s.writes(command):
 		return failure("ERR Write commands are not allowed from read-only scripts.")
+	case s.outOfMemory() && !s.scripts.wrote && usesMemory(words): // a script is not stopped between its writes
+		return failure("%s", oomReply)
 	}
+	s.scripts.wrote = s.scripts.wrote || s.writes(command)
 	peer, said := s.scripts.peer, &s.scripts.said
 	if command == "SELECT" {
 		peer.Ctx = nil // the script's selection must not change the client's
@@ -114,18 +119,6 @@ func (s *redis) scripted(words []string, resp3, reads bool) []byte {
 		return failure("ERR Wrong number of args calling Redis command from script")
 	}
 	return answer
-}
-
-// notFromScripts reports whether Redis forbids a command, in upper case, in scripts: its noscript
-// flag.
-func notFromScripts(command string) bool {
-	switch command {
-	case "ACL", "AUTH", "BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN", "CLIENT", "CONFIG", "DEBUG", "DISCARD",
-		"EVAL", "EVALSHA", "EVALSHA_RO", "EVAL_RO", "EXEC", "HELLO", "MONITOR", "MULTI", "PSUBSCRIBE", "PUNSUBSCRIBE", "QUIT",
-		"RESET", "ROLE", "SCRIPT", "SHUTDOWN", "SUBSCRIBE", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH":
-		return true
-	}
-	return false
 }
 
 // script executes SCRIPT and returns the reply.

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // The functions below correct differences between miniredis and Redis that package conformance
@@ -22,15 +24,9 @@ func (s *redis) before(peer *server.Peer, command string, _ ...string) bool {
 // readOnly is the error with which a replica rejects a write.
 const readOnly = "READONLY You can't write against a read only replica."
 
-// writes reports whether a command, in upper case, may itself change data.
+// writes reports whether this server has a command, in upper case, that may itself change data.
 func (s *redis) writes(command string) bool {
-	switch command {
-	case "AUTH", "CLIENT", "CLUSTER", "COMMAND", "DISCARD", "ECHO", "EVAL", "EVALSHA", "EXEC", "HELLO", "INFO", "MEMORY",
-		"MULTI", "OBJECT", "PING", "PSUBSCRIBE", "PUBLISH", "PUBSUB", "PUNSUBSCRIBE", "QUIT", "SCRIPT", "SELECT",
-		"SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT", "WATCH", "XINFO":
-		return false
-	}
-	return s.commands.IsRegisteredCommand(command) && !s.commands.IsReadOnlyCommand(command)
+	return rediscmd.Lookup(command).MayWrite() && s.commands.IsRegisteredCommand(command)
 }
 
 // flush removes all keys individually, so that clients that watch a key notice.

@@ -92,6 +92,11 @@ func (s *redis) move(was topology.Clock) {
 // dispatch executes a request and writes the reply to the connection's out buffer.
 func (s *redis) dispatch(m *message) {
 	s.tick()
+	if s.denies(m.conn, m.command, m.words) {
+		m.conn.peer.WriteError(oomReply)
+		m.conn.peer.Flush()
+		return
+	}
 	if !s.transact(m.conn, m.command, m.words) {
 		s.execute(m.conn.peer, m.command, m.words)
 	}
@@ -101,7 +106,7 @@ func (s *redis) dispatch(m *message) {
 // execute executes a command from any source and writes the reply to from. command is its name in
 // upper case. execute never blocks: a command that would block gets a null reply.
 func (s *redis) execute(from *server.Peer, command string, words []string) {
-	s.tracked(command, words, func() { s.perform(from, command, words) })
+	s.tracked(words, func() { s.perform(from, command, words) })
 }
 
 func (s *redis) perform(from *server.Peer, command string, words []string) {
@@ -132,7 +137,7 @@ func (s *redis) perform(from *server.Peer, command string, words []string) {
 			s.elsewhere, s.several = true, true
 		}
 	}
-	if _, blocks := blocksFor(command, words); blocks {
+	if _, blocks := s.blocksFor(words); blocks {
 		answer, _ := s.once(words, from.Resp3)
 		from.WriteRaw(string(answer))
 		return
@@ -143,10 +148,14 @@ func (s *redis) perform(from *server.Peer, command string, words []string) {
 	s.commands.Dispatch(from, words)
 }
 
-// operate executes an operator's command and discards the reply.
-func (s *redis) operate(words ...string) {
+// operate executes an operator's command and returns the reply in RESP.
+func (s *redis) operate(words ...string) string {
+	var answer strings.Builder
+	peer := newPeer(&answer)
 	s.tick()
-	s.execute(newPeer(io.Discard), words[0], words)
+	s.execute(peer, words[0], words)
+	peer.Flush()
+	return answer.String()
 }
 
 // forget removes the server's state of a closed connection.

@@ -118,6 +118,9 @@ func (w *World) stream(s *redis, name string) string {
 // knows returns a text of a server's state other than its data. Callers hold w.mu.
 func (w *World) knows(s *redis) string {
 	var b strings.Builder
+	if s.Full {
+		b.WriteString("full\n")
+	}
 	for _, sum := range slices.Sorted(maps.Keys(s.scripts.known)) {
 		fmt.Fprintf(&b, "script %s\n", sum)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/topology"
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // This file implements CLIENT TRACKING, which miniredis does not support. The file uses miniredis's
@@ -90,12 +91,12 @@ func (s *redis) untrack(c *conn) {
 
 // tracked executes a command. Afterwards it invalidates the caches that the command made stale, and
 // records the keys that the current client has read.
-func (s *redis) tracked(command string, words []string, execute func()) {
+func (s *redis) tracked(words []string, execute func()) {
 	if len(s.tracking.clients) > 0 {
 		s.foresee(words[1:])
 		defer func() {
 			s.invalidate(words)
-			s.remember(command, words)
+			s.remember(words)
 		}()
 	}
 	execute()
@@ -112,17 +113,27 @@ func (s *redis) foresee(words []string) {
 }
 
 // remember records the keys that the current client read with a command, if the client tracks them.
-func (s *redis) remember(command string, words []string) {
+func (s *redis) remember(words []string) {
 	t, c := &s.tracking, s.serving
 	if c == nil || !c.tracker.on || c.tracker.bcast || c.tracker.optin && !c.tracker.caching || c.tracker.optout && c.tracker.caching {
 		return
 	}
-	for _, key := range keysRead(command, words) {
+	for _, key := range keysRead(words) {
 		s.watch(key)
 		if !slices.Contains(t.readers[key], c) {
 			t.readers[key] = append(t.readers[key], c)
 		}
 	}
+}
+
+// keysRead returns the keys that a read-only command reads, which are the keys that Redis tracks;
+// nil for other commands. Of a read-only script Redis tracks the keys that its commands read.
+func keysRead(words []string) []string {
+	command := rediscmd.Of(words)
+	if !command.Has(rediscmd.ReadOnly) || command.RunsScript() {
+		return nil
+	}
+	return command.KeysIn(words)
 }
 
 // broadcasts reports whether a connection tracks a prefix of the key.

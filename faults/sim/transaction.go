@@ -15,6 +15,7 @@ import (
 type transaction struct {
 	queued  [][]string
 	spoiled bool        // a command could not be queued
+	denied  bool        // the server is out of memory, and a queued command could use more
 	trial   server.Peer // peer on which each command is queued as a test, never executed
 }
 
@@ -62,6 +63,8 @@ func (s *redis) exec(c *conn, tx *transaction, alone bool) {
 	switch {
 	case !alone:
 		reason = " because of: wrong number of arguments for 'exec' command"
+	case tx.denied:
+		reason = " because of: " + oomReply
 	case tx.spoiled:
 		reason = " because of previous errors."
 	}

@@ -89,10 +89,10 @@ func New(cfg Config) (*World, error) {
 	}
 	w := &World{
 		cfg: cfg, timer: time.NewTimer(math.MaxInt64), began: time.Now(),
-		ledger: faults.NewLedger(cfg.Lock), clients: map[string]*client{}, machine: cfg.Spares.takeMachine(),
+		ledger: faults.NewAttributor(cfg.Lock), clients: map[string]*client{}, machine: cfg.Spares.takeMachine(),
 	}
 	w.top = topology.New(topology.Config{
-		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
+		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Key: cfg.Lock.OwnKey(), Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
 	}, driver{w})
 	for _, of := range w.top.Servers {
 		s, err := w.newRedis(of)
@@ -111,7 +111,7 @@ func (w *World) Begin() {
 	defer w.mu.Unlock()
 	w.began = time.Now()
 	w.record = w.cfg.Record
-	w.ledger = faults.NewLedger(w.cfg.Lock)
+	w.ledger = faults.NewAttributor(w.cfg.Lock)
 	for _, s := range w.servers {
 		s.keys = s.readKeys(w.cfg.Lock, w.began)
 		w.ledger.Found(s.Name, s.keys)

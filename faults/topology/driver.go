@@ -65,9 +65,41 @@ type Driver interface {
 	Shape(*Server) error
 	// SetClock sets a server's clock to s.Clock; was is the previous clock.
 	SetClock(s *Server, was Clock) error
+	// LimitMemory makes a server deny commands that could use more memory, or ends that, as s.Full
+	// states.
+	LimitMemory(*Server) error
 	// Operate executes an operator's command, and records its effect on the lock's keys with that
-	// cause. An empty cause means that the command cannot affect the keys.
+	// cause. An empty cause means that the command cannot affect the keys. A refused command is an
+	// error.
 	Operate(s *Server, cause checker.Cause, words ...string) error
-	// Evict removes the lock's own key.
-	Evict(*Server) error
 }
+
+// NopDriver is a [Driver] without a world: its methods do nothing. Elect returns the first server.
+// Drivers for a few methods embed it.
+type NopDriver struct{}
+
+func (NopDriver) Record(checker.Event)                            {}
+func (NopDriver) Records() bool                                   { return false }
+func (NopDriver) StopClient(*Client) error                        { return nil }
+func (NopDriver) ContinueClient(*Client) error                    { return nil }
+func (NopDriver) EndClient(*Client) error                         { return nil }
+func (NopDriver) ReviveClient(*Client) error                      { return nil }
+func (NopDriver) Reshape([]Link) error                            { return nil }
+func (NopDriver) Cut([]Link)                                      {}
+func (NopDriver) Mend([]Link)                                     {}
+func (NopDriver) CutNodes([]Pair) error                           { return nil }
+func (NopDriver) MendNodes([]Pair) error                          { return nil }
+func (NopDriver) Lead(*Node) error                                { return nil }
+func (NopDriver) Settle(*Server)                                  {}
+func (NopDriver) Observe(*Server, checker.Cause)                  {}
+func (NopDriver) Kill(*Server) error                              { return nil }
+func (NopDriver) Start(*Server, bool) error                       { return nil }
+func (NopDriver) Stop(*Server) error                              { return nil }
+func (NopDriver) Continue(*Server) error                          { return nil }
+func (NopDriver) Elect(_ *Node, among []*Server) (*Server, error) { return among[0], nil }
+func (NopDriver) Promote(*Server) error                           { return nil }
+func (NopDriver) Follow(*Server) error                            { return nil }
+func (NopDriver) Shape(*Server) error                             { return nil }
+func (NopDriver) SetClock(*Server, Clock) error                   { return nil }
+func (NopDriver) LimitMemory(*Server) error                       { return nil }
+func (NopDriver) Operate(*Server, checker.Cause, ...string) error { return nil }

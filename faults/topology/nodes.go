@@ -72,6 +72,8 @@ func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() 
 		return func() error { return t.pause(s) }, nil
 	case faults.ResumeNode:
 		return func() error { return t.resume(s) }, nil
+	case faults.Full:
+		return func() error { return t.setFull(s, !f.Off) }, s.requireResponsive(f)
 	case faults.NodeClock:
 		return func() error { return t.setClock(s, s.Clock.moved(f.By.Of(t.cfg.TTL))) }, s.requireResponsive(f)
 	case faults.NodeDrift:
@@ -81,7 +83,7 @@ func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() 
 		return func() error { return t.setClock(s, s.Clock.running(f.Rate, time.Now())) }, s.requireResponsive(f)
 	}
 	if named {
-		return nil, impossible(f, "%s is one server, and this befalls a whole node: name %s", s.Name, n.Name)
+		return nil, impossible(f, "%s is one server, and this fault is of a whole node: name %s", s.Name, n.Name)
 	}
 	switch f := f.(type) {
 	case faults.Failover, faults.Split:
@@ -107,7 +109,7 @@ func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() 
 	case faults.Flush:
 		return func() error { return t.driver.Operate(s, checker.ByFlush, "FLUSHALL") }, s.requireResponsive(f)
 	case faults.Evict:
-		return func() error { return t.driver.Evict(s) }, s.requireResponsive(f)
+		return func() error { return t.driver.Operate(s, checker.ByEviction, "DEL", t.cfg.Key) }, s.requireResponsive(f)
 	case faults.ScriptFlush:
 		return func() error { return t.driver.Operate(s, "", "SCRIPT", "FLUSH") }, s.requireResponsive(f)
 	case faults.Replication:
@@ -121,9 +123,9 @@ func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() 
 func (s *Server) requireResponsive(f faults.Fault) error {
 	switch {
 	case !s.Up:
-		return impossible(f, "%s is down, and heeds nobody: restart it first", s.Name)
+		return impossible(f, "%s is down: restart it first", s.Name)
 	case s.Paused:
-		return impossible(f, "%s is stopped, and heeds nobody: resume it first", s.Name)
+		return impossible(f, "%s is stopped: resume it first", s.Name)
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func (t *Topology) restart(s *Server, empty bool) error {
 	if s == nil || s.Up {
 		return nil
 	}
-	s.Up = true
+	s.Up, s.Full = true, false
 	err := t.driver.Start(s, empty)
 	if err != nil {
 		s.Up = false
@@ -188,6 +190,12 @@ func (t *Topology) resume(s *Server) error {
 		err = errors.Join(err, t.follow(s))
 	}
 	return err
+}
+
+// setFull sets whether a server denies commands that could use more memory.
+func (t *Topology) setFull(s *Server, full bool) error {
+	s.Full = full
+	return t.driver.LimitMemory(s)
 }
 
 func (t *Topology) setClock(s *Server, to Clock) error {

@@ -58,34 +58,34 @@ func TestNodesAreCutOff(t *testing.T) {
 			[]string{"told partition n1", "cut n1-n2 n1-n3", "told heal from n1", "told heal A", "told heal", "mended n1-n2 n1-n3", "told heal"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			hands := &cutter{}
-			top := topology.New(topology.Config{Nodes: test.nodes, Peers: true}, hands)
+			driver := &cutter{}
+			top := topology.New(topology.Config{Nodes: test.nodes, Peers: true}, driver)
 			for _, f := range test.apply {
 				if err := top.Apply(f); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if !slices.Equal(hands.did, test.did) {
-				t.Errorf("got %q\nwant %q", hands.did, test.did)
+			if !slices.Equal(driver.did, test.did) {
+				t.Errorf("got %q\nwant %q", driver.did, test.did)
 			}
 		})
 	}
-	hands := &cutter{}
-	top := topology.New(topology.Config{Nodes: 3}, hands)
+	driver := &cutter{}
+	top := topology.New(topology.Config{Nodes: 3}, driver)
 	for _, f := range []faults.Fault{cut("n1"), heal("n1")} {
-		if err := top.Apply(f); !errors.Is(err, faults.ErrUnsupported) || len(hands.did) > 0 {
-			t.Errorf("where nodes don't talk to one another %q: %v, %q", f, err, hands.did)
+		if err := top.Apply(f); !errors.Is(err, faults.ErrUnsupported) || len(driver.did) > 0 {
+			t.Errorf("where nodes don't talk to one another %q: %v, %q", f, err, driver.did)
 		}
 	}
 	// A node cut off only from itself would appear to have survived a partition, so that fault must
 	// be refused.
 	for nodes, f := range map[int]faults.Fault{3: cut("n2", "quorum"), 1: cut("n1")} {
-		top := topology.New(topology.Config{Nodes: nodes, Peers: true}, hands)
-		if err := top.Apply(f); !errors.Is(err, topology.ErrImpossible) || len(hands.did) > 0 {
-			t.Errorf("%q of %d nodes: %v, %q", f, nodes, err, hands.did)
+		top := topology.New(topology.Config{Nodes: nodes, Peers: true}, driver)
+		if err := top.Apply(f); !errors.Is(err, topology.ErrImpossible) || len(driver.did) > 0 {
+			t.Errorf("%q of %d nodes: %v, %q", f, nodes, err, driver.did)
 		}
 	}
-	top = topology.New(topology.Config{Nodes: 3, Peers: true}, hands)
+	top = topology.New(topology.Config{Nodes: 3, Peers: true}, driver)
 	for i, want := range []bool{true, true, false} { // with two others, one, none
 		if i > 0 {
 			if err := top.Apply(cut("n1", top.Nodes[i].Name)); err != nil {

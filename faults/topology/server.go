@@ -43,6 +43,8 @@ type Server struct {
 	Node *Node
 	// Up states that the process exists, and Paused that it is stopped.
 	Up, Paused bool
+	// Full states that the server denies commands that could use more memory.
+	Full bool
 	// Leader is the server that this server follows; nil for a primary.
 	Leader *Server
 	// Stream is the state of the replication to this server's followers.

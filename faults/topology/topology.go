@@ -40,6 +40,8 @@ type Config struct {
 	// Peers states that the nodes are the members of a cluster, communicate with each other, and
 	// the driver can cut the links between them.
 	Peers bool
+	// Key is the lock's own key, which Evict removes.
+	Key string
 	// Promoted states that an external system promotes servers and the world only watches: after
 	// the crash of a primary, [Driver.Elect] waits for the promotion.
 	Promoted bool
@@ -62,8 +64,8 @@ type Topology struct {
 
 // New returns a topology in which every server is up and the first server of each node is its
 // primary.
-func New(cfg Config, hands Driver) *Topology {
-	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, driver: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
+func New(cfg Config, driver Driver) *Topology {
+	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, driver: driver, clients: map[string]*Client{}, apart: map[Pair]bool{}}
 	for i := range cfg.Nodes {
 		n := &Node{Name: faults.NodeName(i), split: map[string]bool{}}
 		for k := range 1 + cfg.Replicas {
@@ -99,13 +101,12 @@ func (t *Topology) Apply(f faults.Fault) error {
 		t.Gate.Clear(f.Clients)
 		return nil
 	}
-	if name := faults.TargetClient(f); name != "" {
-		return t.applyToClient(f, t.Client(name))
-	}
-	if name := faults.TargetNode(f); name != "" {
-		return t.applyToNode(f, name)
-	}
-	if faults.BetweenNodes(f) {
+	switch f.Definition().Target {
+	case faults.OnClient:
+		return t.applyToClient(f, t.Client(faults.TargetClient(f)))
+	case faults.OnNode, faults.OnServer:
+		return t.applyToNode(f, faults.TargetNode(f))
+	case faults.BetweenNodes:
 		return t.applyBetween(f)
 	}
 	return t.applyToLinks(f)

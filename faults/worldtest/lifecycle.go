@@ -104,7 +104,7 @@ func ofServers() []Story {
 		{Name: "what nobody can do to a server that is down", Replicas: 1, Clock: true, Steps: []Step{
 			Do(crash("n1")),
 			Refuses(pause("n1"), "n1/0 is down, and has no process to stop"),
-			Refuses(faults.Flush{Node: "n1"}, "n1/0 is down, and heeds nobody: restart it first"),
+			Refuses(faults.Flush{Node: "n1"}, "n1/0 is down: restart it first"),
 			Refuses(faults.Evict{Node: "n1"}, "restart it first"),
 			Refuses(faults.ScriptFlush{Node: "n1"}, "restart it first"),
 			Refuses(faults.NodeClock{Node: "n1", By: span(second)}, "restart it first"),
@@ -118,7 +118,7 @@ func ofServers() []Story {
 			fault n1 restart`},
 		{Name: "what nobody can do to a server that is stopped", Replicas: 1, Clock: true, Steps: []Step{
 			Do(pause("n1")),
-			Refuses(faults.Flush{Node: "n1"}, "n1/0 is stopped, and heeds nobody: resume it first"),
+			Refuses(faults.Flush{Node: "n1"}, "n1/0 is stopped: resume it first"),
 			Refuses(faults.Evict{Node: "n1"}, "resume it first"),
 			Refuses(faults.ScriptFlush{Node: "n1"}, "resume it first"),
 			Refuses(faults.NodeClock{Node: "n1", By: span(second)}, "resume it first"),

@@ -599,6 +599,9 @@ func ofTimeouts() []Story {
 	}
 }
 
+// oom is the reply of a server that has no memory left.
+const oom = "-OOM_command_not_allowed_when_used_memory_>_'maxmemory'."
+
 func ofNodes() []Story {
 	const set = "SET lock A-value-1 PX 30000"
 	take := []Step{Send("A", set), Hears("A", "+OK")}
@@ -647,6 +650,29 @@ func ofNodes() []Story {
 			Do(faults.ScriptFlush{Node: "n1"}),
 			Send("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", "-NOSCRIPT_No_matching_script._Please_use_EVAL."),
 		}, Kinds: states},
+		{Name: "full", Steps: []Step{
+			Send("A", "SET lock A-value-1 PX 30000"), Hears("A", "+OK"), Send("B", "MULTI"), Hears("B", "+OK"), Send("B", "INCR n"), Hears("B", "+QUEUED"),
+			Do(faults.Full{Node: "n1"}, faults.Full{Node: "n1"}),
+			Send("B", "EXEC"), Hears("B", "-EXECABORT_Transaction_discarded_because_of:_"+oom[1:]),
+			Send("B", "MULTI"), Hears("B", "+OK"), Send("B", "GET lock"), Hears("B", oom), Send("B", "EXEC"), Hears("B", "-EXECABORT_Transaction_discarded_because_of_previous_errors."),
+			Send("A", "SET lock A-value-2 NX"), Hears("A", oom), Send("A", "INCR n"), Hears("A", oom),
+			Send("A", "GET n"), Hears("A", "$-1"), Send("A", "PEXPIRE lock 60000"), Hears("A", ":1"),
+			Send("A", "EVAL return_redis.pcall('set','n','1') 0"), Hears("A", oom),
+			Send("A", "EVAL redis.call('del','lock');return_redis.pcall('set','n','1') 0"), Hears("A", "+OK"), // no stop between two writes
+			Do(faults.Full{Node: "n1", Off: true}), Send("A", "INCR n"), Hears("A", ":2"),
+			Do(faults.Full{Node: "n1/0"}, faults.CrashNode{Node: "n1"}), Ends("A"), Do(faults.RestartNode{Node: "n1"}), Connects("C"),
+			Send("C", "INCR n"), Hears("C", ":3"),
+		}, Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 A1 for 60s by command A
+			n1/0 gone by command A`},
+		{Name: "full, a replica", Replicas: 1, Steps: []Step{
+			Do(faults.Full{Node: "n1/1"}), Send("A", "SET lock A-value-1", "WAIT 1 10000"), Hears("A", "+OK :1"), // a replica has no limit
+			Do(faults.Failover{Node: "n1"}), Ends("A"), Connects("C"),
+			Send("C", "GET lock"), Hears("C", "$9 A-value-1"), Send("C", "SET lock C-value-1"), Hears("C", oom),
+		}, Kinds: []checker.Kind{checker.Fault}, Events: `
+			fault n1/1 full
+			fault n1 failover`},
 		{Name: "its clock jumps", Clock: true, Steps: after(
 			Do(faults.NodeClock{Node: "n1", By: faults.Span{Abs: -10 * second}}), // 30 s become 40 s
 			Do(faults.NodeClock{Node: "n1", By: faults.Span{TTLs: 2}}),

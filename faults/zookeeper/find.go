@@ -6,8 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
+
+	"github.com/lockfault/lockfault/faults/real/daemon"
 )
 
 // A Program is an installation of ZooKeeper and its Java.
@@ -18,32 +18,32 @@ type Program struct {
 	Classes string
 }
 
-// A MissingError reports that no ZooKeeper was found. The error says what to do.
-type MissingError struct{ Why error }
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("there is no ZooKeeper (%v): install it and Java (apt-get install zookeeper default-jre-headless, brew install zookeeper), or say where it is with ZOOKEEPER_HOME", e.Why)
-}
-
-func (e *MissingError) Unwrap() error { return e.Why }
-
 // debian is the path of the classes in Debian's package. The archive's manifest names the archives
 // that it needs.
 const debian = "/usr/share/java/zookeeper.jar"
 
 // Find returns ZooKeeper, version 3.7 or newer: from ZOOKEEPER_HOME, from the installation of the
 // zkServer.sh on PATH, or from Debian's package. Java is that of JAVA_HOME, or java on PATH. Find
-// doesn't check the version. The error is a *[MissingError].
+// doesn't check the version. The error is a *[daemon.MissingError].
 func Find() (Program, error) {
+	p, err := find()
+	if err != nil {
+		return Program{}, &daemon.MissingError{What: "ZooKeeper", Why: err,
+			Cure: "install it and Java (apt-get install zookeeper default-jre-headless, brew install zookeeper), or say where it is with ZOOKEEPER_HOME"}
+	}
+	return p, nil
+}
+
+func find() (Program, error) {
 	java, err := findJava()
 	if err != nil {
-		return Program{}, &MissingError{err}
+		return Program{}, err
 	}
 	if home := os.Getenv("ZOOKEEPER_HOME"); home != "" {
 		if classes := classesOf(home); classes != "" {
 			return Program{java, classes}, nil
 		}
-		return Program{}, &MissingError{fmt.Errorf("ZOOKEEPER_HOME is %s, where there is no lib/zookeeper-*.jar", home)}
+		return Program{}, fmt.Errorf("ZOOKEEPER_HOME is %s, where there is no lib/zookeeper-*.jar", home)
 	}
 	for _, name := range []string{"zkServer.sh", "zkServer"} {
 		script, err := exec.LookPath(name)
@@ -61,7 +61,7 @@ func Find() (Program, error) {
 		// Without a logging implementation nothing is logged.
 		return Program{java, debian + ":" + filepath.Join(filepath.Dir(debian), "slf4j-simple.jar")}, nil
 	}
-	return Program{}, &MissingError{errors.New("ZOOKEEPER_HOME is not set, and no zkServer.sh on PATH")}
+	return Program{}, errors.New("ZOOKEEPER_HOME is not set, and no zkServer.sh on PATH")
 }
 
 func findJava() (string, error) {
@@ -98,9 +98,6 @@ func (p Program) command(host, dir string) *exec.Cmd {
 		"-Dlogback.configurationFile="+filepath.Join(host, logbackFile), "-Dlog4j.configuration=file:"+filepath.Join(host, log4jFile),
 		"-cp", p.Classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, configFile),
 	)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH"}, name) // they would change the configuration
-	})
+	cmd.Env = daemon.Environment([]string{"JAVA_TOOL_OPTIONS=", "JDK_JAVA_OPTIONS=", "_JAVA_OPTIONS=", "CLASSPATH="})
 	return cmd
 }

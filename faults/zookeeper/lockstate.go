@@ -62,7 +62,7 @@ func inspect(conn *zk.Conn, at string) (seen real.LockState, err error) {
 		if len(children) == 0 {
 			return seen, nil
 		}
-		first := slices.MinFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+		first := slices.MinFunc(children, func(a, b string) int { return strings.Compare(sequenceNumber(a), sequenceNumber(b)) })
 		data, stat, err := conn.Get(strings.TrimSuffix(at, "/") + "/" + first)
 		if errors.Is(err, zk.ErrNoNode) { // it was deleted meanwhile
 			continue
@@ -109,8 +109,8 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 // digits is the number of digits that servers append to the name of a sequential node.
 const digits = 10
 
-// number returns the digits in the name of a sequential node.
-func number(name string) string { return name[max(0, len(name)-digits):] }
+// sequenceNumber returns the digits in the name of a sequential node.
+func sequenceNumber(name string) string { return name[max(0, len(name)-digits):] }
 
 // session returns the session for inspections, or errBlind while it doesn't exist.
 func (s *server) session() (*zk.Conn, error) {

@@ -137,24 +137,22 @@ func (h *Host) way(from, to int) peer {
 // Start implements [real.Host]. A member answers only with a majority: start the other members at
 // the same time.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
-	ctx, leave, err := h.Enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
-	}
-	defer leave()
 	s := &server{host: h}
-	if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
-		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
-	}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Reason: failureReason, Close: s.close}); err != nil {
-		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
-	}
-	h.Join(s.Number, s.Daemon)
-	h.mu.Lock()
-	h.members = append(h.members, s)
-	h.mu.Unlock()
-	if err := s.start(ctx); err != nil {
-		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
+	err := h.Begin(ctx, spec.Name, func(ctx context.Context) (err error) {
+		if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
+			return err
+		}
+		if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Reason: failureReason, Close: s.close}); err != nil {
+			return err
+		}
+		h.Join(s.Number, s.Daemon)
+		h.mu.Lock()
+		h.members = append(h.members, s)
+		h.mu.Unlock()
+		return s.start(ctx)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }

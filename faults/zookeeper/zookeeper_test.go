@@ -18,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 )
 
 // ensemble starts members, and skips the test where ZooKeeper is missing.
@@ -459,7 +460,7 @@ func TestFind(t *testing.T) {
 			t.Setenv("PATH", filepath.Dir(java)+":"+c.path)
 			found, err := Find()
 			if c.says != "" {
-				var missing *MissingError
+				var missing *daemon.MissingError
 				if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 					t.Error(err)
 				}

@@ -9,49 +9,57 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/bench"
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 )
 
 type benchOptions struct {
-	selection
+	selection.Flags
 	svg    string
 	format string
 	bench.Options
 }
 
-func newBenchCommand(a *app) *cobra.Command {
+func newBenchCommand(a *kit.App) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what strategies, and the gate, cost on real servers",
-		Long: `Start redis-server processes, or servers of another service, and measure how many times a second each strategy,
-or each that is named, can be acquired and released, and how long that takes:
-bare, through a link that nobody looks into, through its gate before a script
-has begun, and through the gate of a script that has begun. The paths take turns, so that
-whatever else the machine does meanwhile hits all alike; compare within a run.`,
+		Short: "Measure locks and the gate on real servers",
+		Long: `Start redis-server processes or servers of another service. Measure how many times a
+second each selected strategy can be acquired and released, and the latency, on four
+paths:
+
+  - directly
+  - through a link that does not inspect messages
+  - through the gate before a script begins
+  - through the gate after a script began
+
+The paths take turns, so that other load on the machine affects all paths equally.
+Compare only numbers of the same run.`,
 		Example: `  lockfault bench
   lockfault bench --strategy redlock,'set-nx-*' --contenders 1,2,4,8 --time 5s
   lockfault bench --strategy set-wait --replicas 2 --format markdown --svg costs.svg
   lockfault bench --service redis,etcd,postgres --format json >costs.json`,
-		Args: noArgs,
+		Args: kit.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, a)
 		},
 	}
 	flags := cmd.Flags()
-	o.selectFlags(flags)
-	flags.IntSliceVar(&o.Contenders, "contenders", bench.DefaultContenders(), "`numbers` of clients that want the one lock, with commas between them")
-	flags.DurationVar(&o.Time, "time", bench.DefaultTime, "how long to measure each path, of each strategy with each number of contenders")
-	flags.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas of each node, for strategies that wait for them")
-	flags.StringVar(&o.RedisServer, "redis-server", "", "server `program`; default redis-server or valkey-server from PATH")
-	flags.StringVar(&o.format, "format", formatTable, "`form` of the costs on standard output: table, markdown or json")
-	flags.StringVar(&o.svg, "svg", "", "`file` to draw them into")
+	o.AddSelectFlags(flags)
+	flags.IntSliceVar(&o.Contenders, "contenders", bench.DefaultContenders(), "`numbers` of clients that want the same lock, separated by commas")
+	flags.DurationVar(&o.Time, "time", bench.DefaultTime, "measuring time for each path, strategy and number of contenders")
+	flags.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas of each node, for strategies that wait for replicas (default 0)")
+	flags.StringVar(&o.RedisServer, "redis-server", "", "server `program` (default: redis-server or valkey-server from PATH)")
+	flags.StringVar(&o.format, "format", kit.FormatTable, "`format` of the costs on standard output: table, markdown or json")
+	kit.CompleteFlag(cmd, "format", func() []string { return []string{kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON} })
+	flags.StringVar(&o.svg, "svg", "", "`file` for a plot of the costs (default none)")
 	return cmd
 }
 
@@ -65,59 +73,63 @@ const (
 
 func (o *benchOptions) check() error {
 	switch o.format {
-	case formatTable, formatMarkdown, formatJSON:
+	case kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON:
 	default:
-		return unknown("format", o.format, []string{formatTable, formatMarkdown, formatJSON}, "there are table, markdown and json")
+		return kit.Unknown("format", o.format, []string{kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON}, "there are table, markdown and json")
 	}
-	if err := between("time", o.Time, leastTime, longest); err != nil {
+	if err := kit.Between("time", o.Time, leastTime, kit.MaxDuration); err != nil {
 		return err
 	}
-	if err := between("replicas", o.Replicas, 0, mostReplicas); err != nil {
+	if err := kit.Between("replicas", o.Replicas, 0, mostReplicas); err != nil {
 		return err
 	}
 	if len(o.Contenders) == 0 {
-		return usage("--contenders is empty: give numbers such as 1,8")
+		return kit.Usage("--contenders is empty: give numbers such as 1,8")
 	}
 	seen := map[int]bool{}
 	for _, n := range o.Contenders {
 		if n < 1 || n > mostContenders {
-			return usage("--contenders %d: give numbers from 1 to %d", n, mostContenders)
+			return kit.Usage("--contenders %d: give numbers from 1 to %d", n, mostContenders)
 		}
 		if seen[n] {
-			return usage("--contenders names %d twice", n)
+			return kit.Usage("--contenders names %d twice", n)
 		}
 		seen[n] = true
 	}
 	return nil
 }
 
-func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
+func (o *benchOptions) run(cmd *cobra.Command, a *kit.App) error {
 	if err := o.check(); err != nil {
 		return err
 	}
 	var err error
-	among, err := o.among(cmd, a)
+	among, err := o.Registry(cmd, a)
 	if err != nil {
 		return err
 	}
-	if o.Strategies, err = chooseStrategies(among, a.everything, o.selection.strategies); err != nil {
+	if o.Strategies, err = selection.ChooseStrategies(a, among, o.Flags.StrategyNames); err != nil {
 		return err
 	}
-	o.Services = a.services
+	o.Services = a.Services
 	server, err := o.Server(cmd.Context())
 	if err != nil {
-		return &statusError{ExitUndecided, err}
+		return kit.Exit(kit.ExitUndecided, err)
 	}
 	if o.svg != "" { // fail before measuring for minutes
 		if err := atomicdir.CheckFile(o.svg); err != nil {
-			return usage("can't write the plot: %v", pathErrorText(err))
+			return kit.Usage("can't write the plot: %v", kit.PathErrorText(err))
 		}
 	}
-	redis.SetLogger(nopLogger{})
-	progress := newProgress(cmd.ErrOrStderr(), len(o.Strategies)*len(o.Contenders))
-	o.Begin = progress.measures
+	kit.SilenceRedis()
+	progress := kit.NewProgress(cmd.ErrOrStderr(), len(o.Strategies)*len(o.Contenders))
+	o.Begin = func(strategy string, contenders int) {
+		if progress.Done++; progress.Due() {
+			progress.Say(fmt.Sprintf("%d of %d, measuring %s with %d", progress.Done, progress.Total, strategy, contenders))
+		}
+	}
 	costs, err := bench.Measure(cmd.Context(), o.Options)
-	progress.close()
+	progress.Close()
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && !interrupted {
 		return err
@@ -137,18 +149,10 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	if interrupted {
-		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d costs are measured", len(costs),
-			len(o.Strategies)*len(o.Contenders)*len(bench.Paths()))}
+		return kit.Exit(kit.ExitInterrupted, fmt.Errorf("interrupted: %d of %d costs are measured", len(costs),
+			len(o.Strategies)*len(o.Contenders)*len(bench.Paths())))
 	}
 	return nil
-}
-
-// measures reports progress: the next strategy to be measured, and its number of contenders.
-func (p *progress) measures(strategy string, contenders int) {
-	p.done++
-	if p.due() {
-		p.say(fmt.Sprintf("%d of %d, measuring %s with %d", p.done, p.total, strategy, contenders))
-	}
 }
 
 // print writes the costs to out in the chosen form, and the plot to its file if one is named.
@@ -157,13 +161,13 @@ func (o *benchOptions) print(out io.Writer, all reports.Costs) error {
 	if o.svg != "" {
 		name = filepath.Base(o.svg)
 		if err := atomicdir.Stream(o.svg, all.Plot); err != nil {
-			return fmt.Errorf("write the plot: %w", pathErrorText(err))
+			return fmt.Errorf("write the plot: %w", kit.PathErrorText(err))
 		}
 	}
 	switch o.format {
-	case formatMarkdown:
+	case kit.FormatMarkdown:
 		return all.Markdown(out, name)
-	case formatJSON:
+	case kit.FormatJSON:
 		return all.JSON(out)
 	}
 	return all.Table(out)

@@ -52,7 +52,7 @@ func TestBuildsOfWorkers(t *testing.T) {
 	// build returns what a worker says that it takes.
 	build := func(path, name string) string {
 		cmd := exec.Command(path)
-		cmd.Args = []string{name, "worker", "--join", at.URLs, "--queue-creds", at.Credentials, "--jobs", "1"}
+		cmd.Args = []string{name, "worker", "--queue", at.URLs, "--queue-creds", at.Credentials, "--jobs", "1"}
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()

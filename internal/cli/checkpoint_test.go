@@ -50,7 +50,7 @@ func (s searched) kept() int64 {
 }
 
 // However often a search is killed, and when, it goes on, and finds the same.
-func TestSearchKilledAtAnyMoment(t *testing.T) {
+func TestSlowSearchKilledAtAnyMoment(t *testing.T) {
 	racetest.Skip(t)
 	s := searched{t, t.TempDir()}
 	flags := []string{"--checkpoint", s.file("checkpoint")}

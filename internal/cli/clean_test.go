@@ -40,11 +40,11 @@ expect none
 
 // However a run ends, none of its processes stays, running or stopped, no
 // temporary directory, and nobody listens.
-func TestRunLeavesNothing(t *testing.T) {
+func TestSlowRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	needs(t, "redis-server")
 	five := []string{"--strategy", "redlock,fenced"}
-	sentinels := []string{"--strategy", "set-nx-px-lua,fenced", "--failover", "sentinel"}
+	sentinels := []string{"--strategy", "set-nx-px-lua,fenced", "--promote-by", "sentinel"}
 	elects := strings.NewReplacer("clients A B", "clients A B\nreplicas 1", "A acquire", "A acquire\nn1 failover").Replace(endless)
 	for _, c := range []struct {
 		name   string
@@ -143,8 +143,8 @@ wait
 	}
 }
 
-// Servers of other services are several processes each, some of another user, and end as well.
-func TestServicesLeaveNothing(t *testing.T) {
+// TestServiceRunsLeaveNothing checks servers of several processes each, some of another user.
+func TestServiceRunsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	for i, lock := range []string{"etcd-mutex", "postgres-row", "pgbouncer-row", "zookeeper-lock"} {
 		service, _, _ := strings.Cut(lock, "-")
@@ -216,8 +216,8 @@ func TestRunLeavesNoChildOfAStrategy(t *testing.T) {
 	}
 }
 
-// The same with containers, and their networks.
-func TestRunWithContainersLeavesNothing(t *testing.T) {
+// TestContainerRunsLeaveNothing also checks that networks are removed.
+func TestContainerRunsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	needs(t, "redis-server")
 	if !dockertest.Ready(t) {

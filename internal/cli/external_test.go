@@ -186,7 +186,7 @@ var mayDo = strings.Fields(`hello auth select ping info scan multi exec get hget
 // The cells come out in a Redis of a user's as in virtual time; the user's
 // things stay as they are, ours go, and no command was sent but those of the
 // list, even in vain.
-func TestExternal(t *testing.T) {
+func TestSlowExternal(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	theirs := newRedisOfAUser(t)
@@ -314,7 +314,7 @@ func TestExternalTooFar(t *testing.T) {
 }
 
 // TLS is spoken with a server whose certificate the system trusts.
-func TestExternalTLS(t *testing.T) {
+func TestSlowExternalTLS(t *testing.T) {
 	t.Parallel()
 	theirs := newRedisOfAUser(t)
 	addr, certificate := processtest.Encrypt(t, theirs.addr, "localhost")

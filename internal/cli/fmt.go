@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/internal/atomicdir"
+	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -20,13 +21,13 @@ func newFmtCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fmt FILE...",
 		Short: "Format scripts",
-		Long: `Print scripts in their canonical format. "-" stands for standard input.
+		Long: `Print scripts in their canonical format. "-" means standard input.
 
-With -w files are rewritten in place. With -d what would change is printed, and
-the exit status is 1 if anything would.`,
+With -w rewrite the files in place. With -d print the differences; the exit status is 1
+if there are differences.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("\"fmt\" needs the file of a script: \"%s --help\" explains it", cmd.CommandPath())
+				return kit.Usage("\"fmt\" needs the file of a script: \"%s --help\" explains it", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -35,17 +36,17 @@ the exit status is 1 if anything would.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&o.write, "write", "w", false, "rewrite files in place")
-	cmd.Flags().BoolVarP(&o.diff, "diff", "d", false, "print what would change, and fail if anything would")
+	cmd.Flags().BoolVarP(&o.diff, "diff", "d", false, "print the differences, and fail if there are any")
 	return cmd
 }
 
 func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 	if o.write && o.diff {
-		return usage("-w and -d exclude each other")
+		return kit.Usage("-w and -d exclude each other")
 	}
 	var differs error
 	for _, file := range files {
-		source, err := readText(cmd.Context(), cmd.InOrStdin(), "script", file)
+		source, err := kit.ReadText(cmd.Context(), cmd.InOrStdin(), "script", file)
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 		switch {
 		case o.diff:
 			if changed {
-				differs = &statusError{code: ExitDiffers}
+				differs = kit.Exit(kit.ExitDiffers, nil)
 				fmt.Fprintf(cmd.OutOrStdout(), "--- %s\n+++ %s formatted\n", file, file)
 				if err := writeDiff(cmd.OutOrStdout(), source, formatted); err != nil {
 					return err
@@ -67,7 +68,7 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 		case o.write && file != "-":
 			if changed {
 				if err := atomicdir.File(file, formatted); err != nil {
-					return usage("can't rewrite the script: %v", pathErrorText(err))
+					return kit.Usage("can't rewrite the script: %v", kit.PathErrorText(err))
 				}
 			}
 		default:

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/shell"
 )
 
@@ -30,16 +31,16 @@ func newInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a first lock, script and test",
-		Long: `Write a package of Go with a lock, a test of it and a script of its own, to begin
-with: into DIR, which is made if there is none, or where you are. Nothing that is
-there already is touched; if one of the files is, none is written.
+		Long: `Write a Go package with a lock, a test and a script to start with. DIR is created if it
+does not exist (default: the current directory). init never changes an existing file: if
+one of its files exists, init writes nothing.
 
-Then put your lock in the place of that one. docs/locktest.md goes on from there.`,
+Then replace the lock by your own. docs/locktest.md continues from there.`,
 		Example: `  lockfault init mutex
   cd mutex && go mod init example.com/mutex && go get -t . && go test .`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("%q takes one directory", "init")
+				return kit.Usage("%q takes one directory", "init")
 			}
 			return nil
 		},
@@ -56,7 +57,7 @@ Then put your lock in the place of that one. docs/locktest.md goes on from there
 // initialise writes the files into dir and prints the next commands.
 func initialise(cmd *cobra.Command, dir string) error {
 	if dir == "" {
-		return usage("the directory's name is empty: leave it out to write where you are")
+		return kit.Usage("the directory's name is empty: leave it out to write where you are")
 	}
 	whole, err := filepath.Abs(dir)
 	if err != nil {
@@ -65,15 +66,15 @@ func initialise(cmd *cobra.Command, dir string) error {
 	name := packageName(filepath.Base(whole))
 	in, err := below.Make(dir, 0o777)
 	if err != nil {
-		return usage("can't write there: %v", pathErrorText(err))
+		return kit.Usage("can't write there: %v", kit.PathErrorText(err))
 	}
 	defer in.Close()
 	for _, f := range startings() {
 		switch _, err := in.Lstat(f.name); {
 		case err == nil:
-			return usage("there is %s already, and nothing was written: name another directory", in.Join(f.name))
+			return kit.Usage("there is %s already, and nothing was written: name another directory", in.Join(f.name))
 		case !errors.Is(err, fs.ErrNotExist):
-			return usage("can't write there: %v", pathErrorText(err))
+			return kit.Usage("can't write there: %v", kit.PathErrorText(err))
 		}
 	}
 	for _, f := range startings() {
@@ -82,7 +83,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 			return err
 		}
 		if err := createFile(in, f.name, strings.ReplaceAll(string(text), "PACKAGE", name)); err != nil {
-			return usage("can't write there: %v", pathErrorText(err))
+			return kit.Usage("can't write there: %v", kit.PathErrorText(err))
 		}
 	}
 	out := cmd.OutOrStdout()

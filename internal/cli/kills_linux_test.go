@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -24,33 +25,33 @@ import (
 // patience is how long what a killed process started may be there, on a machine that is not late.
 const patience = 5 * time.Second
 
-// TestKills kills processes of runs at random moments, LOCKFAULT_KILLS times (default 6), and checks
-// that nothing of them is left 5 s later. LOCKFAULT_SEED repeats a run of the test as far as the
-// machine's timing allows.
-func TestKills(t *testing.T) {
+var (
+	killCount = flag.Int("killruns", 6, "`number` of runs that each test of kills kills")
+	killSeed  = flag.Uint64("killseed", rand.Uint64N(1_000_000), "`seed` of the tests of kills")
+)
+
+// TestSlowKills kills processes of runs on redis-server at random moments, and checks that nothing of
+// them is left 5 s later. The flag -killseed repeats a run of the test as far as the machine's timing
+// allows.
+func TestSlowKills(t *testing.T) {
+	testKills(t, stage{"redis", []string{"--strategy", "set-nx-px-lua", "--world", "process"}})
+}
+
+// TestServiceKills is TestSlowKills for other services and for containers.
+func TestServiceKills(t *testing.T) {
+	testKills(t,
+		stage{"etcd", []string{"--strategy", "etcd-mutex", "--world", "process"}},
+		stage{"postgres", []string{"--strategy", "postgres-row", "--world", "process"}},
+		stage{"docker", []string{"--strategy", "set-nx-px-lua", "--world", "docker", "--image", docker.LocalImage}},
+	)
+}
+
+func testKills(t *testing.T, all ...stage) {
 	racetest.Skip(t)
-	kills, seed := 6, rand.Uint64N(1_000_000)
-	for name, set := range map[string]func(n uint64){
-		"LOCKFAULT_KILLS": func(n uint64) { kills = int(n) },
-		"LOCKFAULT_SEED":  func(n uint64) { seed = n },
-	} {
-		if text := os.Getenv(name); text != "" {
-			n, err := strconv.ParseUint(text, 10, 32)
-			if err != nil {
-				t.Fatalf("invalid %s: %v", name, err)
-			}
-			set(n)
-		}
-	}
-	t.Logf("LOCKFAULT_KILLS=%d LOCKFAULT_SEED=%d", kills, seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("-killruns %d -killseed %d", *killCount, *killSeed)
+	random := rand.New(rand.NewPCG(*killSeed, 0))
 	var stages []stage
-	for _, s := range []stage{
-		{"redis", []string{"--strategy", "set-nx-px-lua", "--world", "process"}},
-		{"etcd", []string{"--strategy", "etcd-mutex", "--world", "process"}},
-		{"postgres", []string{"--strategy", "postgres-row", "--world", "process"}},
-		{"docker", []string{"--strategy", "set-nx-px-lua", "--world", "docker", "--image", docker.LocalImage}},
-	} {
+	for _, s := range all {
 		if why := s.missing(t); why != "" {
 			t.Logf("%s: not played: %s", s.name, why)
 			continue
@@ -62,7 +63,7 @@ func TestKills(t *testing.T) {
 	}
 	longest := map[string]time.Duration{}
 	count := map[string]int{}
-	for i := range kills {
+	for i := range *killCount {
 		s, p := stages[i%len(stages)], newPlan(random)
 		t.Run(strconv.Itoa(i+1), func(t *testing.T) { // a short name: paths of sockets are limited
 			t.Logf("%s: %s", s.name, p)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/internal/explore"
 	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/jsonscan"
@@ -24,84 +26,86 @@ type mergeOptions struct {
 	partial bool
 }
 
-func newMergeCommand(a *app) *cobra.Command {
+func newMergeCommand(a *kit.App) *cobra.Command {
 	o := mergeOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge DIR...",
-		Short: "Join what the shards of a search found",
-		Long: `Join the shards of a search that explore --shard wrote with --out, each a
-directory. What is printed and written is what the whole search would have found.
+		Short: "Join the shards of a search",
+		Long: `Join the shards of a search that "explore --shard" wrote with --out. Each DIR is the
+directory of a shard. The output is that of the whole search.
 
-The exit status is that of the whole search: 0 if nothing was found, 1 if something
-was, 3 if a script ended in an error or a finding differs in another world. It is 2
-if the directories are not all the shards of one search.`,
+Exit status:
+  0  nothing was found
+  1  an anomaly was found
+  2  nothing was joined: the directories are not all shards of one search
+  3  a script ended in an error, or a finding differs in another world`,
 		Example: `  lockfault merge shard-1 shard-2 shard-3 --out found
   lockfault merge shard-* --partial`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("%q needs the directories of the shards: \"%s --help\" explains it", cmd.Name(), cmd.CommandPath())
+				return kit.Usage("%q needs the directories of the shards: \"%s --help\" explains it", cmd.Name(), cmd.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, a, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.out, "out", "", "`directory` to write scripts, findings.json and index.html to; default none")
-	flags.BoolVar(&o.partial, "partial", false, "join them though some are missing")
+	flags.StringVar(&o.out, "out", "", "`directory` for scripts, findings.json and index.html (default none)")
+	flags.BoolVar(&o.partial, "partial", false, "join the shards even if some are missing")
 	return cmd
 }
 
 // shard is a shard of a search, with the directory that it was read from.
 type shard struct {
 	dir string
-	search
+	search.Record
 }
 
-func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
+func (o *mergeOptions) merge(cmd *cobra.Command, a *kit.App, dirs []string) error {
 	var shards []*shard
 	for _, dir := range dirs {
 		s, err := readShard(dir)
 		if err != nil {
-			return usage("%v", err)
+			return kit.Usage("%v", err)
 		}
 		shards = append(shards, s)
 	}
 	results, err := o.arrange(shards)
 	if err != nil {
-		return usage("%v", err)
+		return kit.Usage("%v", err)
 	}
 	result := explore.Join(results, explore.Bound{})
-	var found []finding
+	var found []search.Finding
 	for _, f := range result.Findings {
 		found = append(found, whichever(shards, f))
 	}
 	e := shards[0].options()
-	e.out = o.out
+	e.Out = o.out
 	for _, f := range found {
-		e.worlds = append(e.worlds, slices.Sorted(maps.Keys(f.Worlds))...)
+		e.Worlds = append(e.Worlds, slices.Sorted(maps.Keys(f.Worlds))...)
 	}
-	slices.Sort(e.worlds)
-	e.worlds = slices.Compact(e.worlds)
+	slices.Sort(e.Worlds)
+	e.Worlds = slices.Compact(e.Worlds)
 	if err := o.checkOut(e, shards); err != nil {
 		return err
 	}
-	if err := e.print(cmd.OutOrStdout(), shards[0].Strategy, result, found, 0); err != nil {
+	if err := e.Print(cmd.OutOrStdout(), shards[0].Strategy, result, found, 0); err != nil {
 		return err
 	}
 	if found == nil {
-		found = []finding{} // empty, not null, as a search writes it
+		found = []search.Finding{} // empty, not null, as a search writes it
 	}
 	if o.out == "" {
-		return statusOf(result, found)
+		return search.Status(result, found)
 	}
-	names := shardNames{Command: e.command(shards[0].Strategy, result), Version: shards[0].Version, AtMost: e.doubled}
+	names := search.Origin{Command: e.Command(shards[0].Strategy, result), Version: shards[0].Version, AtMost: e.Doubled}
 	if sameCommand(shards) {
 		names.Command = shards[0].Command
 	}
-	if err := e.write(cmd.Context(), a.registry, shards[0].Strategy, result, found, names); err != nil {
+	if err := e.Write(cmd.Context(), a.Registry, shards[0].Strategy, result, found, names); err != nil {
 		return err
 	}
-	return statusOf(result, found)
+	return search.Status(result, found)
 }
 
 // readShard reads and validates the shard in a directory.
@@ -113,16 +117,16 @@ func readShard(dir string) (*shard, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is not a directory: name those that explore --shard wrote with --out", dir)
 	}
-	path := filepath.Join(dir, findingsFile)
-	text, err := readOut(dir, findingsFile, input.Document)
+	path := filepath.Join(dir, search.FindingsFile)
+	text, err := kit.ReadOut(dir, search.FindingsFile, input.Document)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s has no %s, which a search writes when it ends: wait for it, or search that shard again", dir, findingsFile)
+		return nil, fmt.Errorf("%s has no %s, which a search writes when it ends: wait for it, or search that shard again", dir, search.FindingsFile)
 	case err != nil:
 		return nil, err
 	}
 	s := &shard{dir: dir}
-	if err := json.Unmarshal(text, &s.search); err != nil {
+	if err := json.Unmarshal(text, &s.Record); err != nil {
 		return nil, fmt.Errorf("%s is spoiled: %w: search that shard again", path, jsonscan.Reason(err))
 	}
 	if s.Shards == 0 {
@@ -131,7 +135,7 @@ func readShard(dir string) (*shard, error) {
 	if what := s.spoiled(); what != "" {
 		return nil, fmt.Errorf("%s is spoiled: %s: search that shard again", path, what)
 	}
-	for _, f := range s.search.Findings {
+	for _, f := range s.Record.Findings {
 		s.Result.Findings = append(s.Result.Findings, f.Finding)
 	}
 	return s, nil
@@ -149,12 +153,12 @@ func (s *shard) spoiled() string {
 		common.States > s.States || common.Ends > s.Ends || common.Merged > s.Merged || common.Moves > s.Moves:
 		return "more is in every shard than in this one"
 	}
-	for _, f := range s.search.Findings {
+	for _, f := range s.Record.Findings {
 		if len(f.Course) != f.Moves {
 			return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
 		}
 	}
-	return s.search.spoiled()
+	return s.Record.Spoiled()
 }
 
 // sameCommand reports whether all shards have the same command, and therefore the same limits. The
@@ -212,7 +216,7 @@ func (s *shard) differs(first *shard) string {
 		{"nodes", first.Nodes, s.Nodes}, {"replicas", first.Replicas, s.Replicas}, {"ttl", first.TTL, s.TTL}, {"seed", first.Seed, s.Seed},
 		{"extend", first.Extend, s.Extend}, {"reenter", first.Reenter, s.Reenter}, {"one-thread", first.OneThread, s.OneThread}, {"retries", first.Retries, s.Retries},
 	}
-	for _, f := range explore.Faults() {
+	for _, f := range explore.BudgetKinds() {
 		pairs = append(pairs, pair{string(f), first.Budget[f], s.Budget[f]})
 	}
 	pairs = append(pairs, pair{"number of shards", first.Shards, s.Shards}, pair{"version of lockfault", first.Version, s.Version})
@@ -228,39 +232,39 @@ func (s *shard) differs(first *shard) string {
 }
 
 // whichever returns f as the shard that found it recorded it, with the results in other worlds.
-func whichever(shards []*shard, f explore.Finding) finding {
+func whichever(shards []*shard, f explore.Finding) search.Finding {
 	for _, s := range shards {
-		for _, had := range s.search.Findings {
+		for _, had := range s.Record.Findings {
 			if had.Anomaly == f.Anomaly && had.Script == f.Script {
 				had.Finding = f
 				return had
 			}
 		}
 	}
-	return finding{} // unreachable: f comes from a shard
+	return search.Finding{} // unreachable: f comes from a shard
 }
 
 // options returns the options of the whole search.
-func (s *shard) options() *exploreOptions {
-	e := s.search.options()
-	e.doubled = s.Shards > 1 && e.bound.Doubles()
+func (s *shard) options() *search.Options {
+	e := s.Record.Options()
+	e.Doubled = s.Shards > 1 && e.Bound.Doubles()
 	return e
 }
 
-// checkOut checks --out as a search does, and also returns a usage error if it is the directory of
+// CheckOut checks --out as a search does, and also returns a usage error if it is the directory of
 // a shard.
-func (o *mergeOptions) checkOut(e *exploreOptions, shards []*shard) error {
-	if err := e.checkOut(); err != nil || o.out == "" {
+func (o *mergeOptions) checkOut(e *search.Options, shards []*shard) error {
+	if err := e.CheckOut(); err != nil || o.out == "" {
 		return err
 	}
 	out, err := os.Stat(o.out)
 	if err != nil {
-		return usage("--out: %v", err)
+		return kit.Usage("--out: %v", err)
 	}
 	for _, s := range shards {
 		if dir, err := os.Stat(s.dir); err == nil && os.SameFile(dir, out) {
-			return usage("--out %s is one of the shards: name another directory", o.out)
+			return kit.Usage("--out %s is one of the shards: name another directory", o.out)
 		}
 	}
-	return e.checkFiles(shards[0].Strategy)
+	return e.CheckFiles(shards[0].Strategy)
 }

@@ -16,7 +16,7 @@ func TestMergeRefusesWhatIsSpoiled(t *testing.T) {
 	const good = `{"strategy": "mine", "clients": 2, "rounds": 1, "nodes": 1, "ttl": 30000000000, "seed": 1, "budget": {"advance": 1},
 		"shard": 1, "shards": 1, "states": 9, "ends": 2, "merged": 1, "moves": 10, "common": {"states": 2, "ends": 1, "merged": 0, "moves": 2},
 		"exhausted": true,
-		"findings": [{"anomaly": "overlap", "script": "clients A\nA acquire\nexpect overlap\n", "anomalies": ["overlap"], "moves": 2, "requests": 1, "course": [1, 2], "file": "mine-overlap.txt"}]}`
+		"findings": [{"anomaly": "overlap", "outcome": "bug", "reason": "", "script": "clients A\nA acquire\nexpect overlap\n", "anomalies": ["overlap"], "moves": 2, "requests": 1, "course": [1, 2], "file": "mine-overlap.txt"}]}`
 	for _, c := range []struct{ old, new, says string }{
 		{"", "", ""},
 		{"}]}", "}]", "unexpected end of JSON input"},

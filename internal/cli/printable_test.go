@@ -17,6 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/cli/cells"
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/tui"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
@@ -55,7 +58,7 @@ func (r evilRun) do(args ...string) (string, int) {
 	if slices.Contains(apart, args[0]) && !strings.Contains(strings.Join(args[1:2], ""), evil) {
 		status = r.exec(&stdout, &stderr, args)
 	} else {
-		status = run(r.t.Context(), newApp(strategies.Builtin(), product, nil), args, strings.NewReader(evil), &stdout, &stderr)
+		status = run(r.t.Context(), newApp(strategies.Builtin(), kit.Product, []Option{WithPlay(tui.Show)}), args, strings.NewReader(evil), &stdout, &stderr)
 	}
 	for name, text := range map[string]string{"standard output": stdout.String(), "standard error": stderr.String()} {
 		r.check(strings.Join(args, " ")+": "+name, text)
@@ -72,7 +75,7 @@ func (r evilRun) exec(stdout, stderr *bytes.Buffer, args []string) int {
 	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Args[0] = product
+	cmd.Args[0] = kit.Product
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "XDG_CACHE_HOME="+r.dir)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	var exit *exec.ExitError
@@ -150,7 +153,7 @@ func spoiled(key string, value any) any {
 }
 
 // Whatever name, error or file of others a command prints, no character of it acts on the terminal.
-func TestOutputsArePrintable(t *testing.T) {
+func TestSlowOutputsArePrintable(t *testing.T) {
 	r := evilRun{t, t.TempDir()}
 	t.Chdir(r.dir)
 	r.write("s.txt", "clients A B\n\nA acquire\nB acquire\nA release\n\nexpect none\n")
@@ -172,7 +175,7 @@ done
 `)
 
 	// What a lock's own errors make of a report.
-	if out, status := r.do("run", "--strategy", "evil", "--scenario", "s.txt", "--out", "r", "--verbose", "--format", "table"); status != ExitUndecided || !strings.Contains(out, "red␛]0;pwn␇") {
+	if out, status := r.do("run", "--strategy", "evil", "--scenario", "s.txt", "--out", "r", "--verbose", "--format", "table"); status != kit.ExitUndecided || !strings.Contains(out, "red␛]0;pwn␇") {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
 	r.checkFile("r/report.md")
@@ -236,8 +239,8 @@ done
 		commands["compare"] = append(commands["compare"], []string{"r", "r2", "--format", form}, []string{"r2", "r", "--format", form})
 	}
 	// These speak a protocol with a parent process on standard output.
-	protocol := map[string]bool{workerCommand: true, clientCommand: true, watchmanCommand: true}
-	walk(newRoot(newApp(strategies.Builtin(), product, nil)), func(c *cobra.Command) {
+	protocol := map[string]bool{cells.WorkerCommand: true, cells.ClientCommand: true, cells.WatchmanCommand: true}
+	walk(newRoot(newApp(strategies.Builtin(), kit.Product, []Option{WithPlay(tui.Show)})), func(c *cobra.Command) {
 		if !c.HasParent() || c.Parent().HasParent() || protocol[c.Name()] {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -13,15 +14,15 @@ func TestProgram(t *testing.T) {
 		{"mylock", "mylock"},
 		{"./bin/mylock", "./bin/mylock"},
 		{"/tmp/go-build1/b001/exe/mylock", "mylock"},
-		{"/opt/my lock", product},
-		{"./my lock", product},
-		{"", product},
+		{"/opt/my lock", kit.Product},
+		{"./my lock", kit.Product},
+		{"", kit.Product},
 	} {
 		if got := program([]string{c.typed, "run"}); got != c.want {
 			t.Errorf("%q goes by %q, want %q", c.typed, got, c.want)
 		}
 	}
-	if got := program(nil); got != product {
+	if got := program(nil); got != kit.Product {
 		t.Errorf("without arguments it goes by %q", got)
 	}
 }

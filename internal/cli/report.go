@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -23,67 +25,83 @@ type reportOptions struct {
 	recheck             bool
 }
 
-func newReportCommand(a *app) *cobra.Command {
+func newReportCommand(a *kit.App) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Draw a report again, or one of its cells",
-		Long: `Write index.html and report.md in a report's directory again, from its results.json
-and histories alone: byte for byte what the run wrote, if this is the same version.
-In a directory of explore --out it writes index.html again from findings.json, for which it plays
-what was found.
-With --recheck it writes nothing there, but derives every verdict and anomaly again from
-the histories, and says where results.json has it otherwise; the exit status is 1 then.
-With --format it writes nothing there, and prints the report in another form. With
---cell that is the picture of one cell: svg is the timeline, sequence the sequence
-diagram, mermaid the same as text for a document, and text what trace tells.`,
+		Short: "Write a report, or one cell, again",
+		Long: `Write index.html and report.md in a report's directory again, from its results.json and
+histories only. The same version of lockfault writes byte-identical files. In a directory
+of "explore --out", play the findings of findings.json and write index.html again.
+
+  --recheck  derive every verdict and anomaly again from the histories, and print the
+             differences from results.json; write nothing; the exit status is 1 if there
+             are differences
+  --format   print the report in another format; write nothing
+  --cell     print one cell: svg is the timeline, sequence the sequence diagram, mermaid
+             the sequence diagram as text for a document, text the output of trace; write
+             nothing`,
 		Example: `  lockfault report lockfault-report
   lockfault report lockfault-report --recheck
   lockfault report lockfault-report --format junit >junit.xml
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
-		Args: exactArgs("a report's directory"),
+		Args: kit.ExactArgs("a report's directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := o.report(cmd, a, args[0])
 			if errors.Is(err, context.Canceled) {
-				return &statusError{ExitInterrupted, errors.New("interrupted: nothing was written")}
+				return kit.Exit(kit.ExitInterrupted, errors.New("interrupted: nothing was written"))
 			}
 			return err
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to draw")
-	flags.StringVar(&o.world, "world", "", "`name` of the world in which it was played, where there are several; default the first")
-	flags.StringVar(&o.format, "format", "", "`form` to print: "+strings.Join(formNames()[1:], ", ")+"; with --cell "+strings.Join(reports.Formats(), ", ")+", default svg")
+	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to print (default none)")
+	flags.StringVar(&o.world, "world", "", "`name` of the cell's world, if the report has several (default: the first)")
+	flags.StringVar(&o.format, "format", "", "`format` to print: "+strings.Join(documents(), ", ")+"; with --cell "+strings.Join(reports.Formats(), ", ")+" (default: svg with --cell)")
+	kit.CompleteFlag(cmd, "format", func() []string { return union(reports.Formats(), documents()) })
 	flags.BoolVar(&o.recheck, "recheck", false, "derive all results again from the histories, and compare")
 	return cmd
 }
 
-func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
-	known := formNames()[1:]
+// documents returns the names of the forms of a whole report.
+func documents() (names []string) {
+	for _, f := range reports.Forms() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// union returns a followed by the elements of b that are not in a. union may modify both slices.
+func union(a, b []string) []string {
+	return append(a, slices.DeleteFunc(b, func(s string) bool { return slices.Contains(a, s) })...)
+}
+
+func (o *reportOptions) report(cmd *cobra.Command, a *kit.App, dir string) error {
+	known := documents()
 	if o.cell != "" {
 		known = reports.Formats()
 		o.format = cmp.Or(o.format, known[0])
 	}
 	if o.format != "" && !slices.Contains(known, o.format) {
-		return unknown("format", o.format, known, "there are "+strings.Join(known, ", "))
+		return kit.Unknown("format", o.format, known, "there are "+strings.Join(known, ", "))
 	}
 	if o.recheck && (o.cell != "" || o.format != "") {
-		return usage("--recheck takes all of a report, and says what differs: leave --cell and --format out")
+		return kit.Usage("--recheck takes all of a report, and says what differs: leave --cell and --format out")
 	}
 	if o.cell == "" && cmd.Flags().Changed("world") {
-		return usage("--world needs --cell, which names what to draw")
+		return kit.Usage("--world needs --cell, which names what to draw")
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return usage("%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile)
+		return kit.Usage("%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile)
 	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(dir, findingsFile)); err != nil {
-			return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
+		if _, err := os.Stat(filepath.Join(dir, search.FindingsFile)); err != nil {
+			return kit.Usage("there is no report in %s: no %s", dir, reports.ResultsFile)
 		}
 		if o.recheck || o.cell != "" || o.format != "" {
-			return usage("%s has the findings of a search: leave --recheck, --cell and --format out, which are for results of a run", dir)
+			return kit.Usage("%s has the findings of a search: leave --recheck, --cell and --format out, which are for results of a run", dir)
 		}
-		if err := reportFindings(cmd.Context(), a.registry, dir); err != nil {
+		if err := search.ReportFindings(cmd.Context(), a.Registry, dir); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "report: %s\n", filepath.Join(dir, reports.HTMLFile))
@@ -110,12 +128,12 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 	}
 	strategy, scenario, found := strings.Cut(o.cell, "/")
 	if !found || strategy == "" || scenario == "" {
-		return usage("--cell does not take %q: give a strategy and a scenario, such as redlock/gc-pause-holding", o.cell)
+		return kit.Usage("--cell does not take %q: give a strategy and a scenario, such as redlock/gc-pause-holding", o.cell)
 	}
 	var drawing bytes.Buffer // write all of the drawing or nothing
 	err := reports.DrawCell(&drawing, dir, strategy, scenario, o.world, o.format)
 	if errors.Is(err, reports.ErrNoCell) {
-		return usage("there is no cell %s in %s", o.cell, filepath.Join(dir, reports.ResultsFile))
+		return kit.Usage("there is no cell %s in %s", o.cell, filepath.Join(dir, reports.ResultsFile))
 	}
 	if err != nil {
 		return err
@@ -134,7 +152,7 @@ func recheck(ctx context.Context, w io.Writer, dir string) error {
 	for _, line := range r.Differing {
 		fmt.Fprintln(w, line)
 	}
-	fmt.Fprintf(w, "%s what the histories show", count(r.Cells, "cell is", "cells are"))
+	fmt.Fprintf(w, "%s what the histories show", kit.Count(r.Cells, "cell is", "cells are"))
 	for _, other := range []struct {
 		n    int
 		says string
@@ -145,7 +163,7 @@ func recheck(ctx context.Context, w io.Writer, dir string) error {
 	}
 	fmt.Fprintln(w)
 	if len(r.Differing) > 0 {
-		return &statusError{code: ExitDiffers}
+		return kit.Exit(kit.ExitDiffers, nil)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func content(t *testing.T, dir string) map[string]string {
 
 // A run that was ended, however, goes on where it ended, and comes out as one that
 // was not.
-func TestResume(t *testing.T) {
+func TestSlowResume(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -331,11 +331,11 @@ func (r *run) running() bool {
 	}
 }
 
-var kills = flag.Int("kills", 12, "how often TestKilledAtAnyMoment kills a run")
+var kills = flag.Int("kills", 12, "how often TestSlowKilledAtAnyMoment kills a run")
 
 // However often a run is killed, and when, there is the whole report before or
 // the whole new one, and at last the new one.
-func TestKilledAtAnyMoment(t *testing.T) {
+func TestSlowKilledAtAnyMoment(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	dir := t.TempDir()

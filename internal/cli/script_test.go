@@ -17,6 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockfault/lockfault/internal/cli"
+	"github.com/lockfault/lockfault/internal/cli/tui"
+	"github.com/lockfault/lockfault/internal/containers"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/queue/natsserver"
 	"github.com/lockfault/lockfault/internal/racetest"
@@ -51,11 +53,11 @@ func ours() strategies.Registry {
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lockfault": func() {
-			os.Exit(cli.Main(registry(), cli.WithQueue(natsserver.Engine{}), cli.WithServices(services.All()...)))
+			os.Exit(cli.Main(registry(), cli.WithPlay(tui.Show), cli.WithContainers(containers.Docker{}), cli.WithQueue(natsserver.Engine{}), cli.WithServices(services.All()...)))
 		},
-		"ours": func() { os.Exit(cli.Main(ours())) },
+		"ours": func() { os.Exit(cli.Main(ours(), cli.WithPlay(tui.Show))) },
 		"theirs": func() {
-			os.Exit(cli.Main(ours(), cli.WithQueue(natsserver.Engine{}), cli.WithServices(services.All()...)))
+			os.Exit(cli.Main(ours(), cli.WithPlay(tui.Show), cli.WithQueue(natsserver.Engine{}), cli.WithServices(services.All()...)))
 		},
 	})
 }
@@ -80,6 +82,12 @@ func TestScripts(t *testing.T) { play(t, "testdata/script") }
 func TestPlainScripts(t *testing.T) {
 	racetest.Skip(t)
 	play(t, "testdata/plain")
+}
+
+// TestSlowScripts is TestPlainScripts for scripts that take ten seconds or longer.
+func TestSlowScripts(t *testing.T) {
+	racetest.Skip(t)
+	play(t, "testdata/slow")
 }
 
 // TestServiceScripts is TestPlainScripts for locks of other services, whose servers must be installed.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -29,7 +30,7 @@ func TestTableOfStatuses(t *testing.T) {
 		}
 	}
 	commands := []string{"help"}
-	for _, c := range newRoot(newApp(strategies.Builtin(), product, nil)).Commands() {
+	for _, c := range newRoot(newApp(strategies.Builtin(), kit.Product, nil)).Commands() {
 		commands = append(commands, c.Name())
 	}
 	slices.Sort(names)

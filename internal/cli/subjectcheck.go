@@ -4,85 +4,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/worlds"
 )
 
 type subjectCheckOptions struct {
-	subjectFlags
+	selection.SubjectFlags
 	server  string
 	timeout time.Duration
 }
 
-func newSubjectCheckCommand(a *app) *cobra.Command {
+func newSubjectCheckCommand(a *kit.App) *cobra.Command {
 	var o subjectCheckOptions
 	cmd := &cobra.Command{
 		Use:   "subject-check COMMAND",
-		Short: "Try a program that is to be a client, step by step",
-		Long: `Start the program twice, as two clients of one lock, and ask it by the simple form of
-the protocol for all that a script may ask for, over the links and against the
-redis-server that a run would have. Each step says what came of it: ok, a note of
-what its author should know, or what is wrong.
+		Short: "Check a client program step by step",
+		Long: `Start the program twice, as two clients of one lock, and send every request of the simple
+form of the protocol, with the links and the redis-server of a run. Each step prints its
+result: ok, a note for the author of the program, or an error.
 
-docs/subject.md has the form, and an adapter to begin with.`,
+docs/subject.md defines the form, and has an adapter to start with.`,
 		Example: `  lockfault subject-check 'python3 my_lock.py'
   lockfault subject-check 'node my_lock.js' --subject-nodes 3`,
-		Args: exactArgs("the command of a program, in quotes"),
+		Args: kit.ExactArgs("the command of a program, in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, a, args[0])
 		},
 	}
 	flags := cmd.Flags()
-	o.addTraits(flags)
-	flags.StringVar(&o.server, "redis-server", "", "server `program`; default redis-server or valkey-server from PATH")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the program may take for an answer, beside the time that it is given to wait")
+	o.AddTraits(flags)
+	flags.StringVar(&o.server, "redis-server", "", "server `program` (default: redis-server or valkey-server from PATH)")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "maximum time for a reply, in addition to the waiting time of the request")
 	return cmd
 }
 
-func (o *subjectCheckOptions) run(cmd *cobra.Command, a *app, command string) error {
+func (o *subjectCheckOptions) run(cmd *cobra.Command, a *kit.App, command string) error {
 	if o.timeout <= 0 {
-		return usage("--timeout %v leaves no time: give some, such as 10s", o.timeout)
+		return kit.Usage("--timeout %v leaves no time: give some, such as 10s", o.timeout)
 	}
-	if err := between("timeout", o.timeout, time.Nanosecond, longest); err != nil {
+	if err := kit.Between("timeout", o.timeout, time.Nanosecond, kit.MaxDuration); err != nil {
 		return err
 	}
-	o.command, o.protocol = command, simpleProtocol
-	s, err := o.program(cmd, a.registry, "the command")
+	o.Command, o.Protocol = command, selection.SimpleProtocol
+	s, err := o.Program(cmd, a.Registry, "the command")
 	if err != nil {
 		return err
 	}
 	place := worlds.Place{World: worlds.Process, RedisServer: o.server}
-	if err := errors.Join(worlds.CanWatch(), place.Check(cmd.Context())); err != nil {
-		return &statusError{ExitUndecided, err}
+	if err := errors.Join(worlds.CanWatch(), place.Check(cmd.Context(), nil)); err != nil {
+		return kit.Exit(kit.ExitUndecided, err)
 	}
-	redis.SetLogger(nopLogger{})
+	kit.SilenceRedis()
 	venue, err := worlds.NewVenue(place, worlds.Programs{})
 	if err != nil {
 		return err
 	}
 	defer place.Sweep()
-	good, err := venue.Rehearse(cmd.Context(), s.strategy(), o.timeout, func(f worlds.Finding) {
+	good, err := venue.Rehearse(cmd.Context(), s.Strategy(), o.timeout, func(f worlds.Finding) {
 		fmt.Fprintf(cmd.OutOrStdout(), "%-6s %-10s %s\n", f.Grade, f.Step, f.Text)
 	})
 	err = errors.Join(err, venue.Close())
 	switch {
 	case errors.Is(err, context.Canceled):
-		return &statusError{ExitInterrupted, errors.New("interrupted")}
+		return kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
 	case err != nil:
 		return err
 	case !good:
-		return &statusError{code: ExitDiffers}
+		return kit.Exit(kit.ExitDiffers, nil)
 	}
-	args := append([]string{cmd.Root().Name(), "run"}, o.flagArgs()...)
-	for i, arg := range args {
-		args[i] = shell.Quote(arg)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "all is well: %s --world process\n", strings.Join(args, " "))
+	fmt.Fprintf(cmd.OutOrStdout(), "all is well: %s --world process\n", shell.Line(append([]string{cmd.Root().Name(), "run"}, o.FlagArgs()...)))
 	return nil
 }

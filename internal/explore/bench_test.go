@@ -17,9 +17,9 @@ func BenchmarkPlayed(b *testing.B) {
 		strategy string
 		bound    Bound
 	}{
-		{"getset-timestamp", Bound{Clients: 3, Budget: map[Fault]int{Advance: 1}}},
-		{"set-nx-px-lua", Bound{Clients: 3, Budget: map[Fault]int{Advance: 1, Crash: 1}}},
-		{"redsync-5", Bound{Clients: 2, Budget: map[Fault]int{Advance: 1}}},
+		{"getset-timestamp", Bound{Clients: 3, Budget: map[BudgetKind]int{Advance: 1}}},
+		{"set-nx-px-lua", Bound{Clients: 3, Budget: map[BudgetKind]int{Advance: 1, Crash: 1}}},
+		{"redsync-5", Bound{Clients: 2, Budget: map[BudgetKind]int{Advance: 1}}},
 	} {
 		for _, way := range []string{"afresh", "kept", "walk-afresh", "walk-kept", "tables"} {
 			b.Run(c.strategy+"/"+way, func(b *testing.B) {

@@ -15,13 +15,13 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// TestFindsWhatIsKnownByBudget checks what each budget finds on its own, and what a correct lock
+// TestSlowFindsWhatIsKnownByBudget checks what each budget finds on its own, and what a correct lock
 // shows under it.
-func TestFindsWhatIsKnownByBudget(t *testing.T) {
+func TestSlowFindsWhatIsKnownByBudget(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy string
-		budget   Fault
+		budget   BudgetKind
 		want     string
 	}{
 		// A lease expires while its holder is paused, even a lease that is renewed.
@@ -42,7 +42,7 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 		{"set-nx-px-lua", ClientRestart, ""},
 		{"fenced", ClientRestart, ""},
 	} {
-		r := found(t, c.strategy, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{c.budget: 1}})
+		r := found(t, c.strategy, Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{c.budget: 1}})
 		var got []string
 		for _, a := range slices.Sorted(maps.Keys(anomalies(r))) {
 			got = append(got, string(a))
@@ -57,13 +57,13 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 // partitioned client stays so until a transition ends the fault.
 func TestMisfortunesEnd(t *testing.T) {
 	fenced, _ := strategies.Builtin().Lookup("fenced")
-	for budget, c := range map[Fault]struct{ begins, ends string }{
+	for budget, c := range map[BudgetKind]struct{ begins, ends string }{
 		Pause:         {"A pause\nwait 1.107ttl\n", "A resume\n"},
 		Partition:     {"partition A\nwait 1.107ttl\n", "heal A\n"},
 		LoseRequest:   {"partition A\npass A once\nheal A\n", ""},
 		ClientRestart: {"A crash\nA restart\n", "begin A try\n"},
 	} {
-		b := Bound{WithoutTables: true, Clients: 1, Rounds: 1, Budget: map[Fault]int{budget: 1}, Nodes: 1, TTL: scenarios.Defaults().TTL}
+		b := Bound{WithoutTables: true, Clients: 1, Rounds: 1, Budget: map[BudgetKind]int{budget: 1}, Nodes: 1, TTL: scenarios.Defaults().TTL}
 		player := &reader{stage: stage{t: t, strategy: fenced}}
 		r, err := Search(t.Context(), b, player, nil)
 		if err != nil || !r.Exhausted {
@@ -100,7 +100,7 @@ func TestFindsWhatIsKnownOfHolders(t *testing.T) {
 		Name: "blind", Summary: "SET NX PX, prolonged by PEXPIRE", Source: "this test", Tags: []string{strategies.TagSingle, strategies.TagExtending},
 		New: func(env strategies.Env) (strategies.Lock, error) { return blindLock{bareLock{env}}, nil },
 	}
-	r := on(t, blind, Bound{Clients: 2, Rounds: 1, Extend: true, Budget: map[Fault]int{Advance: 1, Tick: 1}, Moves: 8})
+	r := on(t, blind, Bound{Clients: 2, Rounds: 1, Extend: true, Budget: map[BudgetKind]int{Advance: 1, Tick: 1}, Moves: 8})
 	if _, ok := anomalies(r)[checker.ForeignExtend]; !ok {
 		t.Errorf("an extend that doesn't look: found %v, want foreign-extend", anomalies(r))
 	}
@@ -189,16 +189,16 @@ func (r *reader) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 
 // TestEveryFaultIsTold checks that faults have distinct names and descriptions.
 func TestEveryFaultIsTold(t *testing.T) {
-	said := map[string]Fault{}
-	for _, f := range Faults() {
+	said := map[string]BudgetKind{}
+	for _, f := range BudgetKinds() {
 		text := f.About()
 		if other, ok := said[text]; ok || text == "" {
 			t.Errorf("%s and %s say %q", f, other, text)
 		}
 		said[text] = f
 	}
-	if len(said) != len(Faults()) {
-		t.Error(fmt.Sprint(Faults()))
+	if len(said) != len(BudgetKinds()) {
+		t.Error(fmt.Sprint(BudgetKinds()))
 	}
 }
 
@@ -209,7 +209,7 @@ func TestFaultsComeWhileSomebodyWaits(t *testing.T) {
 		Name: "patient", Summary: "looks half a lease later whether the lock is still its own", Source: "this test", Tags: []string{strategies.TagSingle},
 		New: func(env strategies.Env) (strategies.Lock, error) { return patientLock{bareLock{env}}, nil },
 	}
-	b := Bound{Clients: 1, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Flush: 1}, WithoutTables: true}
+	b := Bound{Clients: 1, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Flush: 1}, WithoutTables: true}
 	player := &reader{stage: stage{t: t, strategy: patient}}
 	r, err := Search(t.Context(), b, player, nil)
 	if err != nil || !r.Exhausted {

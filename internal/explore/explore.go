@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -44,12 +45,12 @@ type Bound struct {
 	Retries int
 	// Budget is the largest number of faults of each kind on one path. A kind without an entry does
 	// not happen.
-	Budget map[Fault]int
+	Budget map[BudgetKind]int
 	// Moves is the largest number of transitions on a path; 0 means no limit.
 	Moves int
 	// States is the largest number of states to keep; 0 means no limit.
 	States int
-	// UntilFirst ends the search at the first finding.
+	// UntilFirst ends the search at the first finding that is a bug.
 	UntilFirst bool
 	// Until ends the search at the first finding of one of these anomalies.
 	Until []checker.Anomaly
@@ -60,6 +61,9 @@ type Bound struct {
 	// search continues from the result that was seen, and a finding must show the same anomalies
 	// each time it is played, but not an identical history.
 	Varies bool
+
+	// Lock is what is declared of the lock. By it each occurrence of an anomaly is judged.
+	Lock leases.Lock `json:"-"`
 
 	// Shard, from 1 to Shards, is the number of the part of the search to explore, and Shards is
 	// the number of parts. Both are 0 to explore everything.
@@ -107,7 +111,7 @@ func (b Bound) Check() error {
 	}
 	for f, n := range b.Budget {
 		switch {
-		case !slices.Contains(Faults(), f):
+		case !slices.Contains(BudgetKinds(), f):
 			return fmt.Errorf("fault %q: unknown", f)
 		case n < 0 || n > MaxBudget:
 			return fmt.Errorf("%s %d: must be between 0 and %d", f, n, MaxBudget)
@@ -143,9 +147,12 @@ type ResumingPlayer interface {
 	End(ctx context.Context) (left string, err error)
 }
 
-// A Finding is a shortest script that shows an anomaly.
+// A Finding is a shortest script that shows an anomaly with its worst outcome.
 type Finding struct {
 	Anomaly checker.Anomaly `json:"anomaly"`
+	// Outcome says what the anomaly means for the lock, and Reason completes the sentence "bug: …".
+	Outcome leases.Outcome `json:"outcome"`
+	Reason  string         `json:"reason"`
 	// Script is the script, in the language of docs/script.md, with an expect line.
 	Script string `json:"script"`
 	// Anomalies are all anomalies that the script shows.

@@ -97,7 +97,7 @@ type interner[T keyed] struct {
 	buffer  stateKey
 }
 
-func (s *interner[T]) number(thing T) int32 {
+func (s *interner[T]) index(thing T) int32 {
 	s.buffer = s.buffer[:0]
 	thing.appendKey(&s.buffer)
 	n, ok := s.numbers[string(s.buffer)]
@@ -114,13 +114,13 @@ func (s *interner[T]) number(thing T) int32 {
 
 // late lists the faults that were added later: a state without them keeps the identity that it had
 // before.
-var late = []Fault{Cancel, NodeClockBack, Hang}
+var late = []BudgetKind{Cancel, NodeClockBack, Hang}
 
 // budgetKey encodes the spent budget for the identity of a state, in two parts: one before and one
 // after the number of the faults that happened.
-func budgetKey(spent map[Fault]int) (text [2]string) {
+func budgetKey(spent map[BudgetKind]int) (text [2]string) {
 	var early, after []byte
-	for _, f := range Faults() {
+	for _, f := range BudgetKinds() {
 		if !slices.Contains(late, f) {
 			early = binary.AppendUvarint(early, uint64(spent[f]))
 		}
@@ -150,6 +150,9 @@ func (s *search) identify(p *searchNode) identity {
 			begins = 1
 		}
 		number(begins)
+		if c := &s.tables.clients.list[n]; c.Busy || c.Holding {
+			number(int(p.suffered[i]))
+		}
 	}
 	b = append(b, p.budgetKey[0]...)
 	number(int(p.words))

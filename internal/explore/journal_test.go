@@ -25,7 +25,7 @@ import (
 var subject = Subject{Strategy: "set-nx-px-del", Seed: 1, TTL: 30 * time.Second, Version: "v1", Build: "abcd"}
 
 // bound is the bound of a search that needs about a hundred runs and has findings.
-var bound = Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
+var bound = Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Advance: 1}}
 
 // A memory plays scripts by looking up recorded outcomes, and counts them.
 type memory struct {

@@ -105,8 +105,8 @@ func disagreement(shards []Shard) string {
 	return ""
 }
 
-// earliest returns, for each anomaly, the finding that a whole search reaches first, in the order
-// of a whole search. If a finding ends the search, list stops there and until is the reason.
+// earliest returns, for each anomaly, the finding with the worst outcome that a whole search reaches
+// first, in the order of a whole search. If a finding ends the search, list stops there and until is the reason.
 func earliest(all []Finding, b Bound) (list []Finding, until string) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Moves, b.Moves), slices.Compare(a.Course, b.Course),
@@ -117,13 +117,13 @@ func earliest(all []Finding, b Bound) (list []Finding, until string) {
 		if until != "" && (f.Moves != last.Moves || !slices.Equal(f.Course, last.Course)) {
 			break // a path after the one that ends the search
 		}
-		if slices.ContainsFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly }) {
+		if i := slices.IndexFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly }); i >= 0 && !f.Outcome.Worse(list[i].Outcome) {
 			continue
 		}
 		last = f
-		until = cmp.Or(until, b.until(f.Anomaly))
+		until = cmp.Or(until, b.until(f.Anomaly, f.Outcome))
 		f.Course = nil
-		list = append(list, f)
+		list = replaced(list, f)
 	}
 	return list, until
 }

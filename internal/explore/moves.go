@@ -12,100 +12,102 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A Fault is a kind of fault that a search may inject, named like its flag.
-type Fault string
+// A BudgetKind is a kind of fault that a search may inject, named like its flag.
+type BudgetKind string
 
 // The kinds of faults.
 const (
 	// Advance moves time to the end of the next lease on a server, while requests are in transit
 	// and clients are between two requests.
-	Advance Fault = "advance"
+	Advance BudgetKind = "advance"
 	// Tick moves time by 0.4 TTLs: no lease has expired then, but a background extension is due.
-	Tick Fault = "tick"
+	Tick BudgetKind = "tick"
 	// Crash ends the process of a client that is in an operation or holds the lock.
-	Crash Fault = "crash"
+	Crash BudgetKind = "crash"
 	// ClientRestart does the same as Crash and restarts the client without its memory. The client
 	// gets one more round in place of the interrupted one.
-	ClientRestart Fault = "client-restart"
+	ClientRestart BudgetKind = "client-restart"
 	// Cancel cancels the context of the operation that a client is in.
-	Cancel Fault = "cancel"
+	Cancel BudgetKind = "cancel"
 	// Pause stops the process of a client that is in an operation or holds, for longer than a
 	// lease. The client resumes at any later point.
-	Pause Fault = "pause"
+	Pause BudgetKind = "pause"
 	// LoseReply resets the connection of a request instead of delivering the reply. LoseRequest
 	// resets the connection before the request arrives.
-	LoseReply   Fault = "lose-reply"
-	LoseRequest Fault = "lose-request"
+	LoseReply   BudgetKind = "lose-reply"
+	LoseRequest BudgetKind = "lose-request"
 	// Partition cuts a client off, from one node or from all nodes, for longer than a lease. The
 	// partition heals at any later point.
-	Partition Fault = "partition"
+	Partition BudgetKind = "partition"
 	// Restart restarts a node's primary with its data, and RestartEmpty without its data.
-	Restart      Fault = "restart"
-	RestartEmpty Fault = "restart-empty"
+	Restart      BudgetKind = "restart"
+	RestartEmpty BudgetKind = "restart-empty"
 	// Failover promotes a replica. Writes of the old primary may or may not have reached the
 	// replica: replication may stop at any earlier point.
-	Failover Fault = "failover"
+	Failover BudgetKind = "failover"
 	// Flush runs FLUSHALL on a node.
-	Flush Fault = "flush"
+	Flush BudgetKind = "flush"
 	// ClientClock and NodeClock move a clock forward by more than a lease. NodeClockBack moves a
 	// clock back so far that a lease lasts longer than any client should wait for the lock.
-	ClientClock   Fault = "client-clock"
-	NodeClock     Fault = "node-clock"
-	NodeClockBack Fault = "node-clock-back"
+	ClientClock   BudgetKind = "client-clock"
+	NodeClock     BudgetKind = "node-clock"
+	NodeClockBack BudgetKind = "node-clock-back"
 	// Hang makes the work of a holder never end, while another client asks for the lock. No
 	// transition follows Hang.
-	Hang Fault = "hang"
+	Hang BudgetKind = "hang"
 )
 
 // stopReplication is the rest of the line, after the node's name, that stops replication from a
 // node.
 const stopReplication = " replication stop"
 
-// Faults returns all kinds of faults, in the order in which transitions are generated for them.
-func Faults() []Fault {
-	return []Fault{
+// BudgetKinds returns all kinds of faults: those with a constant, and the others of nodes from the table
+// of package faults.
+func BudgetKinds() []BudgetKind {
+	list := []BudgetKind{
 		Advance, Tick, Crash, ClientRestart, Cancel, Pause, LoseReply, LoseRequest, Partition,
 		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang,
 	}
+	for _, s := range faults.NodeSearches() {
+		if !slices.Contains(list, BudgetKind(s.Name)) {
+			list = append(list, BudgetKind(s.Name))
+		}
+	}
+	return list
 }
 
 // About returns a short description of what a kind of fault does.
-func (f Fault) About() string {
+func (f BudgetKind) About() string {
 	switch f {
 	case Advance:
-		return "time goes on to the end of a lease, at any moment"
+		return "time advances to the end of a lease, at any moment"
 	case Tick:
-		return "time goes on by 0.4 TTLs, at any moment"
+		return "time advances by 0.4 TTLs, at any moment"
 	case Crash:
-		return "a client crashes in the middle of something"
+		return "a client crashes in an operation or while it holds the lock"
 	case ClientRestart:
-		return "a client crashes in the middle of something and comes back, for another round"
+		return "a client crashes in an operation or while it holds the lock, and restarts for another round"
 	case Cancel:
-		return "the caller of a client's operation gives up in the middle of it"
+		return "the caller of a client's operation cancels the operation"
 	case Pause:
-		return "a client stops in the middle of something, for 1.1 TTLs or longer"
+		return "a client stops in an operation or while it holds the lock, for 1.1 TTLs or longer"
 	case LoseReply:
-		return "the answer to a request is lost, with its connection"
+		return "the reply to a request is lost, and its connection closes"
 	case LoseRequest:
-		return "a request is lost, with its connection"
+		return "a request is lost, and its connection closes"
 	case Partition:
-		return "a client in the middle of something is cut off, from a node or from all, for 1.1 TTLs or longer"
-	case Restart:
-		return "a node restarts with its data"
-	case RestartEmpty:
-		return "a node restarts without its data"
+		return "a client in an operation or hold is cut off from one node or all nodes, for 1.1 TTLs or longer"
 	case Failover:
-		return "a replica is promoted, with what has reached it"
-	case Flush:
-		return "a node is flushed"
+		return "a replica is promoted, with the data that it has received"
 	case ClientClock:
 		return "a client's wall clock jumps ahead by 1.1 TTLs"
-	case NodeClock:
-		return "a node's clock jumps ahead by 1.1 TTLs"
-	case NodeClockBack:
-		return "a node's clock goes back by 2.1 TTLs"
 	case Hang:
-		return "the work of a holder never ends, while another asks for the lock"
+		return "the work of a holder never ends, while another client requests the lock"
+	}
+	for _, s := range faults.NodeSearches() {
+		if s.Name == string(f) {
+			return s.Summary
+		}
 	}
 	return ""
 }
@@ -123,13 +125,13 @@ const (
 // A move is a transition that is possible in a state.
 type move struct {
 	lines  []string
-	cost   Fault  // the kind of fault to take from the budget; empty for none
-	fault  string // recorded in searchNode.faults, because a snapshot does not show the history of clocks and links
-	client int    // 1 + the index of the client that makes progress; 0 if more than one does
-	begun  bool   // the client begins a round
-	sends  bool   // the transition delivers a request
-	to     string // the node that receives the request
-	closes bool   // no transition follows
+	cost   BudgetKind // the kind of fault to take from the budget; empty for none
+	fault  string     // recorded in searchNode.faults, because a snapshot does not show the history of clocks and links
+	client int        // 1 + the index of the client that makes progress; 0 if more than one does
+	begun  bool       // the client begins a round
+	sends  bool       // the transition delivers a request
+	to     string     // the node that receives the request
+	closes bool       // no transition follows
 }
 
 // anywhere is the value of move.to for a transition that passes all requests of a client.
@@ -157,16 +159,17 @@ type searchNode struct {
 	parts     parts
 	moves     int
 	requests  int
-	rounds    []int            // rounds begun by each client
-	idle      []bool           // clients that may begin a round now: see after
-	spent     map[Fault]int    // faults taken from the budget
-	budgetKey [2]string        // spent, encoded for the identity of the state
-	faults    []string         // faults whose effect a snapshot does not show
-	view      harness.Snapshot // set while moves are generated
-	closed    bool             // no transition follows; the node only shows what passing time reveals
-	words     int32            // index of the faults in the tables
-	memory    []int32          // numbers of the faults that can affect each client, then nodes
+	rounds    []int              // rounds begun by each client
+	idle      []bool             // clients that may begin a round now: see after
+	spent     map[BudgetKind]int // faults taken from the budget
+	budgetKey [2]string          // spent, encoded for the identity of the state
+	faults    []string           // faults whose effect a snapshot does not show
+	view      harness.Snapshot   // set while moves are generated
+	closed    bool               // no transition follows; the node only shows what passing time reveals
+	words     int32              // index of the faults in the tables
+	memory    []int32            // numbers of the faults that can affect each client, then nodes
 	shows     []checker.Anomaly
+	suffered  []suffering      // what befell each client in its current round
 	shards    *shardAssignment // the shards that explore the node; nil in a search without shards
 
 	// The fields below are used until the state is known: where the transition began, the keys for
@@ -182,6 +185,42 @@ type searchNode struct {
 	outcome        *Outcome
 	unjudged       bool     // server-side anomalies were not judged
 	id             identity // set by arrive
+}
+
+// suffering is what befell a client while time passed. Whether the lock is to blame for an anomaly can
+// depend on it.
+type suffering uint8
+
+const (
+	stoodStill suffering = 1 << iota // the client was paused
+	unheard                          // a message of the client was held
+)
+
+// suffers returns what has befallen the clients after a transition.
+func (p *searchNode) suffers(m move) []suffering {
+	list := p.suffered
+	add := func(i int, s suffering) {
+		if list[i]&s == 0 {
+			list = slices.Clone(list)
+			list[i] |= s
+		}
+	}
+	if m.begun && list[m.client-1] != 0 {
+		list = slices.Clone(list)
+		list[m.client-1] = 0
+	}
+	if m.cost == "" {
+		return list
+	}
+	for i, c := range p.view.Clients {
+		if c.Paused || slices.Contains(m.lines, c.Name+" pause") {
+			add(i, stoodStill)
+		}
+		if holds(p.view, c.Name) {
+			add(i, unheard)
+		}
+	}
+	return list
 }
 
 // moves returns the possible transitions in a fixed order. done reports whether only faults are
@@ -203,7 +242,7 @@ func (b Bound) moves(p *searchNode) (list []move, done bool) {
 		case b.begins(p, i, &c):
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
-		list = append(list, p.mends(c)...)
+		list = append(list, p.recoveries(c)...)
 	}
 	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 	done = len(list) == 0 && !waits
@@ -345,9 +384,9 @@ func (p *searchNode) answers(c harness.ClientView) []string {
 	return nil
 }
 
-// mends returns the transitions that end the faults of a client: the client resumes, or its
+// recoveries returns the transitions that end the faults of a client: the client resumes, or its
 // partition heals. These transitions take from no budget.
-func (p *searchNode) mends(c harness.ClientView) []move {
+func (p *searchNode) recoveries(c harness.ClientView) []move {
 	var list []move
 	if c.Paused && !c.Crashed {
 		c.Paused = false
@@ -380,12 +419,12 @@ func holds(v harness.Snapshot, client string) bool {
 	return slices.ContainsFunc(v.Held, func(m faults.HeldView) bool { return m.Client == client })
 }
 
-func (b Bound) left(p *searchNode, f Fault) bool { return p.spent[f] < b.Budget[f] }
+func (b Bound) left(p *searchNode, f BudgetKind) bool { return p.spent[f] < b.Budget[f] }
 
 // faults returns the faults that may happen next, except those that affect a single message.
 func (b Bound) faults(p *searchNode) []move {
 	var list []move
-	add := func(f Fault, lines ...string) {
+	add := func(f BudgetKind, lines ...string) {
 		list = append(list, move{lines: append(lines, "wait 1µs"), cost: f, fault: lines[0]})
 	}
 	if b.left(p, Advance) {
@@ -398,7 +437,7 @@ func (b Bound) faults(p *searchNode) []move {
 	}
 	for _, c := range p.view.Clients {
 		if !c.Crashed && (c.Busy || c.Holding) {
-			list = append(list, b.misfortunes(p, c)...)
+			list = append(list, b.clientFaults(p, c)...)
 		}
 		if b.left(p, ClientClock) && !c.Crashed {
 			add(ClientClock, c.Name+" clock +1.1ttl")
@@ -407,22 +446,17 @@ func (b Bound) faults(p *searchNode) []move {
 	if b.left(p, Hang) {
 		list = append(list, b.hangs(p)...)
 	}
+	searches := faults.NodeSearches()
 	for i := range b.Nodes {
 		n := faults.NodeName(i)
-		if b.left(p, Restart) {
-			add(Restart, n+" crash", n+" restart")
-		}
-		if b.left(p, RestartEmpty) {
-			add(RestartEmpty, n+" crash", n+" restart empty")
-		}
-		if b.left(p, Flush) {
-			add(Flush, n+" flush")
-		}
-		if b.left(p, NodeClock) {
-			add(NodeClock, n+" clock +1.1ttl")
-		}
-		if b.left(p, NodeClockBack) {
-			add(NodeClockBack, n+" clock -2.1ttl")
+		for _, s := range searches {
+			if f := BudgetKind(s.Name); b.left(p, f) {
+				lines := make([]string, len(s.Lines))
+				for i, line := range s.Lines {
+					lines[i] = n + " " + line
+				}
+				add(f, lines...)
+			}
 		}
 		if b.left(p, Failover) && b.Replicas > 0 {
 			// Writes that were sent reach the replica, in every world; to lose them, a transition
@@ -454,9 +488,9 @@ func (b Bound) hangs(p *searchNode) []move {
 // freely returns the line that makes the network pass everything from then on.
 func (b Bound) freely() string { return "pass " + strings.Join(b.names(), " ") }
 
-// misfortunes returns the faults that may happen to a client that is in an operation or holds the
+// clientFaults returns the faults that may happen to a client that is in an operation or holds the
 // lock.
-func (b Bound) misfortunes(p *searchNode, c harness.ClientView) []move {
+func (b Bound) clientFaults(p *searchNode, c harness.ClientView) []move {
 	var list []move
 	if b.left(p, Crash) {
 		list = append(list, move{lines: []string{c.Name + " crash", "wait 1µs"}, cost: Crash, fault: c.Name + " crash"})
@@ -489,7 +523,7 @@ func (b Bound) misfortunes(p *searchNode, c harness.ClientView) []move {
 // away reports whether a fault on the path may explain why an operation waited in vain, so that the
 // lock is not to blame.
 func (p *searchNode) away() bool {
-	for _, f := range []Fault{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
+	for _, f := range []BudgetKind{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
 		if p.spent[f] > 0 {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -71,7 +72,7 @@ func (l *atOnceLock) Release(ctx context.Context) error {
 // on searches a strategy of a test.
 func on(t *testing.T, strategy strategies.Strategy, b Bound) Result {
 	t.Helper()
-	b.Nodes, b.TTL = max(1, strategy.Nodes), 30*time.Second
+	b.Nodes, b.TTL, b.Lock = max(1, strategy.Nodes), 30*time.Second, leases.LockOf(strategy)
 	r, err := Search(t.Context(), b, &stage{t: t, strategy: strategy}, nil)
 	if err != nil || !r.Exhausted && r.Cut == "" {
 		t.Fatal(err, r.Failures)
@@ -100,9 +101,9 @@ func TestEachNodeHasItsOrder(t *testing.T) {
 	}
 }
 
-// TestRedlockOnThree checks that a search of Redlock on three nodes is exhaustive: two clients that
+// TestSlowRedlockOnThree checks that a search of Redlock on three nodes is exhaustive: two clients that
 // split the nodes both give up, and a node that loses its data gives the lock to both.
-func TestRedlockOnThree(t *testing.T) {
+func TestSlowRedlockOnThree(t *testing.T) {
 	racetest.Skip(t)
 	redlock, _ := strategies.Builtin().Lookup("redlock")
 	three, err := redlock.On(3)
@@ -112,7 +113,7 @@ func TestRedlockOnThree(t *testing.T) {
 	if r := on(t, three, Bound{Clients: 2, Rounds: 1}); len(r.Findings) > 0 || !r.Exhausted {
 		t.Errorf("found %v, exhausted %t", anomalies(r), r.Exhausted)
 	}
-	r := on(t, three, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}, Moves: 10})
+	r := on(t, three, Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{RestartEmpty: 1}, Moves: 10})
 	if _, ok := anomalies(r)[checker.Overlap]; !ok {
 		t.Errorf("a node forgets: found %v, want overlap", anomalies(r))
 	}
@@ -124,8 +125,8 @@ func TestReductionsLoseNothingOnNodes(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
 		nodes, enough, moves int
-		budget               map[Fault]int
-	}{{2, 1, 8, nil}, {2, 2, 8, nil}, {2, 1, 6, map[Fault]int{RestartEmpty: 1}}} {
+		budget               map[BudgetKind]int
+	}{{2, 1, 8, nil}, {2, 2, 8, nil}, {2, 1, 6, map[BudgetKind]int{RestartEmpty: 1}}} {
 		b := Bound{Clients: 2, Rounds: 1, Budget: c.budget, Moves: c.moves}
 		reduced := on(t, atOnce(c.nodes, c.enough), b)
 		b.plain = true

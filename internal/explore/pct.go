@@ -26,7 +26,7 @@ type schedule struct {
 // of its kind is possible after that.
 type due struct {
 	before int
-	kind   Fault
+	kind   BudgetKind
 }
 
 // newSchedule returns the schedule with the given number at its beginning. length is the expected
@@ -37,7 +37,7 @@ func newSchedule(b Bound, r Random, number uint64, length int) *schedule {
 	if length < 0 {
 		return s
 	}
-	for _, kind := range Faults() {
+	for _, kind := range BudgetKinds() {
 		for range b.Budget[kind] {
 			before := s.rng.IntN(length + 1)
 			if kind == Failover && s.rng.IntN(2) == 0 {
@@ -57,7 +57,7 @@ func newSchedule(b Bound, r Random, number uint64, length int) *schedule {
 // when it is due, or when no other transition is possible although not every client is done.
 func (s *schedule) choose(moves []move, done bool) *move {
 	var others []move
-	kinds := map[Fault][]move{}
+	kinds := map[BudgetKind][]move{}
 	for _, m := range moves {
 		if kind := kindOf(m); kind != "" {
 			kinds[kind] = append(kinds[kind], m)

@@ -24,7 +24,7 @@ type RunCache struct {
 	left  string // what a run failed to clean up; from then on no run is kept
 }
 
-// mostKept is the largest number of runs that a RunCache keeps; each takes some 100 KiB.
+// mostKept is the largest number of runs that a RunCache keeps; docs/explore.md states their size.
 const mostKept = 256
 
 // A cachedRun is a run that may be continued, and the number of transitions on its path.

@@ -2,9 +2,9 @@ package explore
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -16,6 +16,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
+
+var playAll = flag.Bool("all", false, "all scripts and searches, instead of a random selection (default false)")
 
 // A keeping plays each trial in a RunCache and from its beginning, and reports where the two
 // differ.
@@ -67,21 +69,21 @@ func (l *lodger) End(context.Context) (string, error) { return l.house.End(), ni
 
 // everything is a bound with one fault of each kind that a strategy can have.
 func everything(s strategies.Strategy) Bound {
-	b := Bound{Clients: 2, Rounds: 2, Nodes: max(1, s.Nodes), TTL: 30 * time.Second, Budget: map[Fault]int{}, WithoutTables: true}
-	for _, f := range Faults() {
+	b := Bound{Clients: 2, Rounds: 2, Nodes: max(1, s.Nodes), TTL: 30 * time.Second, Budget: map[BudgetKind]int{}, WithoutTables: true}
+	for _, f := range BudgetKinds() {
 		b.Budget[f] = 1
 	}
 	b.Replicas = 1
 	return b
 }
 
-// TestGoesOnAsIfPlayedAtOnce checks, for every lock, that a script continued from another one has
-// the outcome of a script played at once: for a random selection of scripts, or with LOCKFAULT_ALL
-// for all.
-func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
+// TestSlowGoesOnAsIfPlayedAtOnce checks, for every lock, that a script continued from another one has
+// the outcome of a script played at once: for a random selection of scripts, or with -all for
+// all.
+func TestSlowGoesOnAsIfPlayedAtOnce(t *testing.T) {
 	racetest.Skip(t)
 	locks := slices.DeleteFunc(all.Registry().All(), func(s strategies.Strategy) bool { return s.Program != nil || s.HistoryVaries != "" })
-	if os.Getenv("LOCKFAULT_ALL") == "" {
+	if !*playAll {
 		const some = 5
 		rand.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
 		locks = locks[:some]

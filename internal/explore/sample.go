@@ -174,7 +174,7 @@ func (l *sampler) next(s *schedule) (next step, ok bool) {
 	default:
 		return step{}, false
 	}
-	next.move = l.tables.number(strings.Join(s.at.trail.lines, "\n"))
+	next.move = l.tables.index(strings.Join(s.at.trail.lines, "\n"))
 	return next, true
 }
 
@@ -227,7 +227,7 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 
 // kindOf returns the kind of fault of a transition; empty for a transition that is no fault.
 // Stopping replication counts as a kind, because it goes with failovers.
-func kindOf(m move) Fault {
+func kindOf(m move) BudgetKind {
 	if m.cost == "" && len(m.lines) > 0 && isStop(m.lines[0]) {
 		return stopping
 	}
@@ -235,6 +235,6 @@ func kindOf(m move) Fault {
 }
 
 // stopping is the kind of transitions that stop replication. They take from no budget.
-const stopping Fault = "replication-stop"
+const stopping BudgetKind = "replication-stop"
 
 func isStop(line string) bool { return strings.HasSuffix(line, stopReplication) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -27,7 +28,7 @@ func staged(t *testing.T, name string, nodes int, b Bound) (*stage, Bound) {
 			t.Fatal(err)
 		}
 	}
-	b.Nodes, b.TTL = max(1, strategy.Nodes), 30*time.Second
+	b.Nodes, b.TTL, b.Lock = max(1, strategy.Nodes), 30*time.Second, leases.LockOf(strategy)
 	return &stage{t: t, strategy: strategy}, b
 }
 
@@ -41,22 +42,22 @@ func drawn(t *testing.T, s *stage, b Bound, r Random) Result {
 	return result
 }
 
-// TestDrawsWhatIsKnown checks that drawing finds the known failures of locks, too, and that they
+// TestSlowDrawsWhatIsKnown checks that drawing finds the known failures of locks, too, and that they
 // shrink to the shortest possible length.
-func TestDrawsWhatIsKnown(t *testing.T) {
+func TestSlowDrawsWhatIsKnown(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy string
 		nodes    int
-		budget   map[Fault]int
+		budget   map[BudgetKind]int
 		want     checker.Anomaly
 		moves    int
 		seeds    [2]uint64 // for walk and pct; not every seed finds it this soon
 	}{
-		{"getset-timestamp", 0, map[Fault]int{Advance: 1}, checker.Overlap, 7, [2]uint64{7, 7}},
-		{"set-nx-px-del", 0, map[Fault]int{Advance: 1}, checker.ForeignRelease, 7, [2]uint64{7, 7}},
-		{"setnx-expire", 0, map[Fault]int{Crash: 1}, checker.StuckLock, 4, [2]uint64{7, 7}},
-		{"redlock", 3, map[Fault]int{RestartEmpty: 1}, checker.Overlap, 9, [2]uint64{5, 7}},
+		{"getset-timestamp", 0, map[BudgetKind]int{Advance: 1}, checker.Overlap, 7, [2]uint64{7, 7}},
+		{"set-nx-px-del", 0, map[BudgetKind]int{Advance: 1}, checker.ForeignRelease, 7, [2]uint64{7, 7}},
+		{"setnx-expire", 0, map[BudgetKind]int{Crash: 1}, checker.StuckLock, 4, [2]uint64{7, 7}},
+		{"redlock", 3, map[BudgetKind]int{RestartEmpty: 1}, checker.Overlap, 9, [2]uint64{5, 7}},
 	} {
 		player, b := staged(t, c.strategy, c.nodes, Bound{Clients: 2, Rounds: 1, Budget: c.budget})
 		b.UntilFirst = c.nodes > 0 // an exhaustive run takes long
@@ -109,16 +110,16 @@ func minimal(t *testing.T, player Player, f Finding) {
 	}
 }
 
-// TestDrawsNothingButWhatIsThere checks that drawing stays within the search: each anomaly drawn is
+// TestSlowDrawsNothingButWhatIsThere checks that drawing stays within the search: each anomaly drawn is
 // found by the exhaustive search, too.
-func TestDrawsNothingButWhatIsThere(t *testing.T) {
+func TestSlowDrawsNothingButWhatIsThere(t *testing.T) {
 	racetest.Skip(t)
 	rng := rand.New(rand.NewPCG(5, 5))
 	names := []string{"setnx-expire", "getset-timestamp", "set-nx-px-del", "set-nx-px-get-del", "set-nx-px-lua", "fenced"}
-	kinds := []Fault{Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang}
+	kinds := []BudgetKind{Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang}
 	for range 8 {
 		name, kind := names[rng.IntN(len(names))], kinds[rng.IntN(len(kinds))]
-		bound := Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{kind: 1}, Reenter: rng.IntN(4) == 0}
+		bound := Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{kind: 1}, Reenter: rng.IntN(4) == 0}
 		if kind == Failover {
 			bound.Replicas = 1
 		}
@@ -136,11 +137,11 @@ func TestDrawsNothingButWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestSeedDecides checks that the same seed draws the same schedules and another seed others, and
+// TestSlowSeedDecides checks that the same seed draws the same schedules and another seed others, and
 // that drawing more does not change the earlier schedules.
-func TestSeedDecides(t *testing.T) {
+func TestSlowSeedDecides(t *testing.T) {
 	racetest.Skip(t)
-	player, b := staged(t, "getset-timestamp", 0, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}})
+	player, b := staged(t, "getset-timestamp", 0, Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}})
 	for _, method := range Methods() {
 		draw := func(seed uint64, schedules int) Result {
 			return drawn(t, player, b, Random{Method: method, Depth: 3, Schedules: schedules, Seed: seed})
@@ -170,7 +171,7 @@ func TestSeedDecides(t *testing.T) {
 func TestFaultsComeAnywhere(t *testing.T) {
 	racetest.Skip(t)
 	const length, schedules = 9, 20000
-	b := Bound{Clients: 1, Nodes: 1, Budget: map[Fault]int{Flush: 1}}
+	b := Bound{Clients: 1, Nodes: 1, Budget: map[BudgetKind]int{Flush: 1}}
 	var came [length + 1]int
 	for i := range schedules {
 		s := newSchedule(b, Random{Method: Walk, Seed: 1}, uint64(i), length)
@@ -198,10 +199,10 @@ func TestFaultsComeAnywhere(t *testing.T) {
 	}
 }
 
-// TestPrioritiesKeepTheirPromise checks that PCT finds a failure that needs d-1 ordering
+// TestSlowPrioritiesKeepTheirPromise checks that PCT finds a failure that needs d-1 ordering
 // constraints with the guaranteed probability, where a random walk finds it once in thousands of
 // schedules.
-func TestPrioritiesKeepTheirPromise(t *testing.T) {
+func TestSlowPrioritiesKeepTheirPromise(t *testing.T) {
 	racetest.Skip(t)
 	const clients, each, schedules = 3, 8, 20000
 	// A makes all but its last transition before the others begin, and the others make all theirs
@@ -247,9 +248,9 @@ func TestPrioritiesKeepTheirPromise(t *testing.T) {
 // TestDrawingEnds checks that the result has the reason why drawing ended, and the findings until
 // then.
 func TestDrawingEnds(t *testing.T) {
-	player, bound := staged(t, "set-nx-px-lua", 0, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Flush: 1}})
+	player, bound := staged(t, "set-nx-px-lua", 0, Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Flush: 1}})
 	for want, change := range map[string]func(*Bound){
-		"until the first":         func(b *Bound) { b.UntilFirst = true },
+		"until lost-lock":         func(b *Bound) { b.UntilFirst, b.Until = true, []checker.Anomaly{checker.LostLock} }, // no bug
 		"more than 5 states":      func(b *Bound) { b.States = 5 },
 		"30 schedules were drawn": func(b *Bound) { b.Moves = 3 },
 	} {

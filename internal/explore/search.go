@@ -8,10 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // A layer is explored in chunks: at least chunk transitions, and in a large layer a thirty-second
@@ -96,7 +98,7 @@ func (c Cut) Error() string { return string(c) }
 const Beyond = "as far as another shard's finding"
 
 func newSearch(b Bound, player Player, tell func(Result)) *search {
-	return &search{bound: b, player: player, seen: map[identity]bool{}, progress: tell}
+	return &search{bound: b, player: player, seen: map[identity]bool{}, found: map[checker.Anomaly]leases.Outcome{}, progress: tell}
 }
 
 type search struct {
@@ -110,8 +112,9 @@ type search struct {
 	// doubted is the last path on which servers were not judged, until the reason is known.
 	doubted *path
 	seen    map[identity]bool
-	found   []checker.Anomaly
-	result  Result
+	// found holds the worst outcome that was found of each anomaly.
+	found  map[checker.Anomaly]leases.Outcome
+	result Result
 	// fleeting holds, for a lock with Bound.Varies, anomalies that a script showed once and that no
 	// script has shown each time.
 	fleeting []flakyFinding
@@ -144,7 +147,7 @@ func (s *search) run(ctx context.Context) error {
 
 // root returns the node where all paths begin. Its snapshot is not known yet.
 func (s *search) root() *searchNode {
-	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, budgetKey: budgetKey(nil)}
+	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), suffered: make([]suffering, s.bound.Clients), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[BudgetKind]int{}, budgetKey: budgetKey(nil)}
 }
 
 // follow makes all transitions from the nodes of a layer, and returns the nodes with new states.
@@ -239,6 +242,7 @@ func (s *search) after(p *searchNode, m move) *searchNode {
 		}
 		q.idle[m.client-1] = true
 	}
+	q.suffered = p.suffers(m)
 	if m.begun {
 		q.rounds = slices.Clone(p.rounds)
 		q.rounds[m.client-1]++
@@ -250,7 +254,7 @@ func (s *search) after(p *searchNode, m move) *searchNode {
 	}
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
-		q.words = s.tables.number(strings.Join(q.faults, "\n"))
+		q.words = s.tables.index(strings.Join(q.faults, "\n"))
 		q.memory = s.tables.memory(s.bound.names(), q.faults)
 	}
 	return q
@@ -321,10 +325,10 @@ func (s *search) arrive(ctx context.Context, q *searchNode) bool {
 	case q.unjudged:
 		s.doubted = q.trail
 	}
-	for _, a := range s.settled(q, look.Anomalies) {
-		if !slices.Contains(s.found, a) {
-			s.found = append(s.found, a)
-			s.find(ctx, a, q, look.Anomalies)
+	for _, f := range s.findings(q, look.Anomalies) {
+		if f.Outcome.Worse(s.found[f.Anomaly]) {
+			s.found[f.Anomaly] = f.Outcome
+			s.find(ctx, f, q, look.Anomalies)
 		}
 	}
 	id := s.identify(q)
@@ -352,22 +356,22 @@ func (s *search) fails(q *searchNode, why string) {
 	}
 }
 
-// settled returns the anomalies that are final and that the lock causes. Whether an operation
-// waited in vain is only clear when no operation is in progress that could explain it. A lock whose
-// server was unreachable, or did not reply for as long as a lease, is unavailable for that reason.
-func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly {
-	if len(all) == 0 {
+// findings judges the anomalies of a node that are final and whose worst outcome is not found yet. An
+// anomaly that is final only when no operation is in progress is left out while one is. So is an operation
+// that waited in vain because the search kept it from its servers.
+func (s *search) findings(p *searchNode, all []checker.Anomaly) []leases.Finding {
+	var busy func() bool = sync.OnceValue(func() bool {
+		return slices.ContainsFunc(p.parts.clients, func(n int32) bool { return s.tables.clients.list[n].Busy })
+	})
+	open := slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
+		return s.found[a] == leases.Bug || lasting(a) && busy()
+	})
+	if len(open) == 0 {
 		return nil
 	}
-	busy := slices.ContainsFunc(p.parts.clients, func(n int32) bool { return s.tables.clients.list[n].Busy })
-	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
-		switch a {
-		case checker.Unavailable:
-			return busy || p.away()
-		case checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
-			return busy
-		}
-		return false
+	list := leases.Judge(p.trail.whole(s.meta), s.bound.Lock)
+	return slices.DeleteFunc(list, func(f leases.Finding) bool {
+		return !slices.Contains(open, f.Anomaly) || f.Anomaly == checker.Unavailable && f.Outcome == leases.Limitation && p.away()
 	})
 }
 
@@ -378,31 +382,32 @@ type flakyFinding struct {
 	scripts int // number of such scripts
 }
 
-// fleets records a script that does not show an anomaly each time. The next script that shows the
+// recordFlaky records a script that does not show an anomaly each time. The next script that shows the
 // anomaly is tried again, up to a limit, because each try plays two more runs.
-func (s *search) fleets(a checker.Anomaly, f Failure) {
+func (s *search) recordFlaky(a checker.Anomaly, f Failure) {
 	i := slices.IndexFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	if i < 0 {
 		i = len(s.fleeting)
 		s.fleeting = append(s.fleeting, flakyFinding{Failure: f, anomaly: a})
 	}
 	if s.fleeting[i].scripts++; s.fleeting[i].scripts < mostFailures {
-		s.found = slices.DeleteFunc(s.found, func(found checker.Anomaly) bool { return found == a })
+		delete(s.found, a)
 	}
 }
 
-// find adds a finding if its script shows the same anomalies when it is played again.
-func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, shows []checker.Anomaly) {
+// find adds a finding if its script shows the same anomalies when it is played again. The outcome is that
+// of the script that was played. A finding of the same anomaly with a better outcome is replaced.
+func (s *search) find(ctx context.Context, f leases.Finding, p *searchNode, shows []checker.Anomaly) {
 	if s.checked(ctx) != nil {
 		return
 	}
 	lines, _ := p.trail.script()
 	script := s.bound.script(lines, shows)
-	_, err := steady(ctx, s.player, script, shows)
+	look, err := steady(ctx, s.player, script, shows)
 	var unsound *NotReproducibleError
 	switch {
 	case errors.As(err, &unsound) && s.bound.Varies:
-		s.fleets(a, Failure{script, unsound.Why})
+		s.recordFlaky(f.Anomaly, Failure{script, unsound.Why})
 		return
 	case errors.As(err, &unsound):
 		s.result.Failures = append(s.result.Failures, Failure{script, unsound.Why})
@@ -410,21 +415,38 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, sho
 	case err != nil:
 		return // the search will see the same error
 	}
-	s.fleeting = slices.DeleteFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
-	s.result.Findings = append(s.result.Findings, Finding{
-		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.shards.course(), path: p.trail.path(),
+	s.fleeting = slices.DeleteFunc(s.fleeting, func(flaky flakyFinding) bool { return flaky.anomaly == f.Anomaly })
+	if played := look.finding(f.Anomaly); played != nil {
+		f = *played
+	}
+	s.result.Findings = replaced(s.result.Findings, Finding{
+		Anomaly: f.Anomaly, Outcome: f.Outcome, Reason: f.Reason, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.shards.course(), path: p.trail.path(),
 	})
-	s.result.Cut = cmp.Or(s.bound.until(a), s.result.Cut)
+	s.result.Cut = cmp.Or(s.bound.until(f.Anomaly, f.Outcome), s.result.Cut)
 }
 
-// Ends reports whether a search ends when an anomaly is found.
-func (b Bound) Ends(a checker.Anomaly) bool { return b.until(a) != "" }
+// replaced adds a finding to a list, unless the list has one of the same anomaly with an outcome that is
+// no better; one with a better outcome is removed.
+func replaced(list []Finding, f Finding) []Finding {
+	i := slices.IndexFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly })
+	switch {
+	case i < 0:
+	case !f.Outcome.Worse(list[i].Outcome):
+		return list
+	default:
+		list = slices.Delete(list, i, i+1)
+	}
+	return append(list, f)
+}
+
+// Ends reports whether a search ends when an anomaly with that outcome is found.
+func (b Bound) Ends(a checker.Anomaly, o leases.Outcome) bool { return b.until(a, o) != "" }
 
 // until returns the reason why a search ends with an anomaly, or "" if it does not.
-func (b Bound) until(a checker.Anomaly) string {
+func (b Bound) until(a checker.Anomaly, o leases.Outcome) string {
 	switch {
-	case b.UntilFirst:
-		return "until the first"
+	case b.UntilFirst && o == leases.Bug:
+		return "until the first bug"
 	case slices.Contains(b.Until, a):
 		return "until " + string(a)
 	}
@@ -436,9 +458,11 @@ func (b Bound) tooLong() string {
 	return fmt.Sprintf("paths of more than %d moves were not followed", b.Moves)
 }
 
-// Asks reports whether cut is what the user asked for: empty, or the limit on the length of paths.
-// A search without findings and with such a cut is not incomplete.
-func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut == b.tooLong() }
+// Asks reports whether cut is what the user asked for: empty, the limit on the length of paths, or a
+// finding that ends the search. A search with such a cut is not incomplete.
+func (b Bound) Asks(cut string) bool {
+	return cut == "" || b.Moves > 0 && cut == b.tooLong() || cut == Beyond || strings.HasPrefix(cut, "until ")
+}
 
 // steady plays a script twice, each time in its own process, and returns the outcome if both are
 // equal. If shows is not empty, both runs must show exactly these anomalies.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -51,7 +52,7 @@ func found(t *testing.T, name string, b Bound) Result {
 	if !ok {
 		t.Fatal(name)
 	}
-	b.Nodes, b.TTL = max(1, strategy.Nodes), 30*time.Second
+	b.Nodes, b.TTL, b.Lock = max(1, strategy.Nodes), 30*time.Second, leases.LockOf(strategy)
 	player := &stage{t: t, strategy: strategy}
 	result, err := Search(t.Context(), b, player, nil)
 	if err != nil {
@@ -80,37 +81,37 @@ func TestFindsWhatIsKnown(t *testing.T) {
 		bound    Bound
 		want     string
 	}{
-		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Crash: 1}}, "stuck-lock"},
-		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "foreign-release overlap stale-write"},
-		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "foreign-release overlap stale-write"},
-		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "foreign-release ghost overlap stale-write unreleasable"},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write"},
-		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write stuck-lock"},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}}, "lost-lock overlap stale-write"},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Flush: 1}}, "lost-lock overlap stale-write"},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClock: 1}}, "lost-lock overlap stale-write"},
-		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{ClientClock: 1}}, "foreign-release ghost overlap stale-write unreleasable"},
-		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{LoseReply: 1}}, ""},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "ghost"},
-		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "foreign-release ghost"},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Crash: 1}}, "stuck-lock"},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}, "foreign-release overlap stale-write"},
+		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}, "foreign-release overlap stale-write"},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}, "foreign-release ghost overlap stale-write unreleasable"},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write"},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write stuck-lock"},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{RestartEmpty: 1}}, "lost-lock overlap stale-write"},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Flush: 1}}, "lost-lock overlap stale-write"},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{NodeClock: 1}}, "lost-lock overlap stale-write"},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{ClientClock: 1}}, "foreign-release ghost overlap stale-write unreleasable"},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{LoseReply: 1}}, ""},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[BudgetKind]int{LoseReply: 1}}, "ghost"},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[BudgetKind]int{LoseReply: 1}}, "foreign-release ghost"},
 		// A lease that a watchdog renews forever stays, and the client that asks for the lock is
 		// not its owner.
-		{"redisson", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "stuck-lock"},
+		{"redisson", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[BudgetKind]int{LoseReply: 1}}, "stuck-lock"},
 		// A lease prolonged by a clock keeps other clients out after the holder has died, but not
 		// where clients keep the lease themselves.
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1}}, ""},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1, Crash: 1}}, "unavailable"},
-		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1, Crash: 1}}, ""},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{NodeClockBack: 1}}, ""},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{NodeClockBack: 1, Crash: 1}}, "unavailable"},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{NodeClockBack: 1, Crash: 1}}, ""},
 		// When a holder hangs, another client gets the lock after the lease, or never without a
 		// lease.
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Hang: 1}}, "overlap"},
-		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Hang: 1}}, "starvation"},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Hang: 1}}, "overlap"},
+		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Hang: 1}}, "starvation"},
 		// An owner value that is only a thread id is also that of another process.
-		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "overlap stale-write"},
-		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[Fault]int{Advance: 1}}, "foreign-release overlap stale-write"},
-		{"redisson", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[Fault]int{Advance: 1}}, "overlap stale-write"},
+		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}, "overlap stale-write"},
+		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[BudgetKind]int{Advance: 1}}, "foreign-release overlap stale-write"},
+		{"redisson", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[BudgetKind]int{Advance: 1}}, "overlap stale-write"},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 2}, ""},
-		{"set-nx-px-lua", Bound{Clients: 3, Rounds: 1, Budget: map[Fault]int{Crash: 1}}, ""},
+		{"set-nx-px-lua", Bound{Clients: 3, Rounds: 1, Budget: map[BudgetKind]int{Crash: 1}}, ""},
 		{"fenced", Bound{Clients: 2, Rounds: 2}, ""},
 		{"redisson", Bound{Clients: 2, Rounds: 1}, ""},
 	} {
@@ -152,7 +153,7 @@ func TestFaultsComeAtTheEndToo(t *testing.T) {
 		New: func(env strategies.Env) (strategies.Lock, error) { return bareLock{env}, nil },
 	}
 	for clients := 1; clients <= 2; clients++ {
-		b := Bound{Clients: clients, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Failover: 1}, Replicas: 1}
+		b := Bound{Clients: clients, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Failover: 1}, Replicas: 1}
 		r, err := Search(t.Context(), b, &stage{t: t, strategy: bare}, nil)
 		if err != nil || !r.Exhausted {
 			t.Fatal(err, r.Cut, r.Failures)
@@ -222,11 +223,11 @@ func (l *tidyLock) Close() error {
 	return nil
 }
 
-// TestReductionsLoseNothing checks that the reductions lose nothing: the same anomalies are found,
+// TestSlowReductionsLoseNothing checks that the reductions lose nothing: the same anomalies are found,
 // by scripts that are not longer.
-func TestReductionsLoseNothing(t *testing.T) {
+func TestSlowReductionsLoseNothing(t *testing.T) {
 	racetest.Skip(t)
-	budgets := []map[Fault]int{{}, {Advance: 1}, {Crash: 1}, {LoseReply: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Hang: 1}}
+	budgets := []map[BudgetKind]int{{}, {Advance: 1}, {Crash: 1}, {LoseReply: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Hang: 1}}
 	for _, name := range []string{"setnx-expire", "getset-timestamp", "set-nx-px-del"} {
 		for _, budget := range budgets {
 			b := Bound{Clients: 2, Rounds: 1, Budget: budget}
@@ -252,7 +253,7 @@ func TestReductionsLoseNothing(t *testing.T) {
 // TestMergingLosesNothing checks that merging paths to the same state loses no anomaly.
 func TestMergingLosesNothing(t *testing.T) {
 	racetest.Skip(t)
-	for name, budget := range map[string]map[Fault]int{
+	for name, budget := range map[string]map[BudgetKind]int{
 		"set-nx-px-del": {Advance: 1}, "setnx-expire": {Crash: 1}, "set-nx-px-lua": {Flush: 1}, "getset-timestamp": {},
 	} {
 		b := Bound{Clients: 2, Rounds: 1, Budget: budget}
@@ -268,10 +269,10 @@ func TestMergingLosesNothing(t *testing.T) {
 	}
 }
 
-// TestSearchIsDeterministic checks that a search is reproducible.
-func TestSearchIsDeterministic(t *testing.T) {
+// TestSlowSearchIsDeterministic checks that a search is reproducible.
+func TestSlowSearchIsDeterministic(t *testing.T) {
 	racetest.Skip(t)
-	b := Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1, Crash: 1}}
+	b := Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1, Crash: 1}}
 	first, second := found(t, "setnx-expire", b), found(t, "setnx-expire", b)
 	if fmt.Sprint(first) != fmt.Sprint(second) {
 		t.Errorf("%v\nand\n%v", first, second)
@@ -283,11 +284,15 @@ func TestCutShort(t *testing.T) {
 	for want, b := range map[string]Bound{
 		"paths of more than 3 moves were not followed": {Clients: 2, Rounds: 1, Moves: 3},
 		"more than 5 states":                           {Clients: 2, Rounds: 1, States: 5},
-		"until the first":                              {Clients: 2, Rounds: 1, Budget: map[Fault]int{Flush: 1}, UntilFirst: true},
+		"until lost-lock":                              {Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Flush: 1}, UntilFirst: true, Until: []checker.Anomaly{checker.LostLock}}, // no bug
 	} {
 		if r := found(t, "set-nx-px-lua", b); r.Exhausted || r.Cut != want {
 			t.Errorf("exhausted %t, %q, want %q", r.Exhausted, r.Cut, want)
 		}
+	}
+	r := found(t, "set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}, UntilFirst: true})
+	if last := r.Findings[len(r.Findings)-1]; r.Cut != "until the first bug" || last.Anomaly != checker.ForeignRelease || last.Outcome != leases.Bug || r.Findings[0].Outcome != leases.Limitation {
+		t.Errorf("%q, %+v", r.Cut, r.Findings)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -302,7 +307,7 @@ func TestCutShort(t *testing.T) {
 // that fails.
 func TestNondeterminismIsSaid(t *testing.T) {
 	strategy, _ := strategies.Builtin().Lookup("set-nx-px-del")
-	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Advance: 1}}
 	r, err := Search(t.Context(), b, &fickle{stage{t: t, strategy: strategy}}, nil)
 	if err != nil || len(r.Findings) > 0 || len(r.Failures) == 0 || r.Exhausted {
 		t.Errorf("%v, %d findings, %d errors, exhausted %t", err, len(r.Findings), len(r.Failures), r.Exhausted)

@@ -113,7 +113,7 @@ func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	default:
 		text.WriteString(strings.Join(m.lines, "\n"))
 		text.WriteByte('\n')
-		if who := s.befalls(m); who >= 0 {
+		if who := s.affectedClient(m); who >= 0 {
 			show(who)
 			break
 		}
@@ -125,9 +125,9 @@ func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	return true, 1 + int(binary.BigEndian.Uint64(sum[:])%uint64(s.bound.Shards))
 }
 
-// befalls returns the index of the client that a fault affects, or -1. It is -1 if the order of the
+// affectedClient returns the index of the client that a fault affects, or -1. It is -1 if the order of the
 // fault and the transitions of other clients may matter.
-func (s *search) befalls(m move) int {
+func (s *search) affectedClient(m move) int {
 	switch m.cost {
 	case LoseReply, LoseRequest:
 		return m.client - 1
@@ -143,7 +143,7 @@ func (s *search) befalls(m move) int {
 // time. A fault that takes no time and a transition of A lead to the same state in either order,
 // but the shard depends on which comes first.
 func (b Bound) Doubles() bool {
-	for _, f := range Faults() {
+	for _, f := range BudgetKinds() {
 		switch f {
 		case Advance, Pause, Partition, Failover:
 		default:

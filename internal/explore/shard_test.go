@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -65,31 +66,31 @@ func shown(t *testing.T, r Result) string {
 	return string(text)
 }
 
-// TestShardsAreTheWhole checks that joined shards equal the whole search: the same findings by the
+// TestSlowShardsAreTheWhole checks that joined shards equal the whole search: the same findings by the
 // same scripts, and the same counts, or slightly larger ones where states may be counted twice.
-func TestShardsAreTheWhole(t *testing.T) {
+func TestSlowShardsAreTheWhole(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy string
 		bound    Bound
 	}{
-		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}},
-		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}, Moves: 7}},
-		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Crash: 1, LoseRequest: 1}}},
-		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{ClientRestart: 1}}},
-		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}},
-		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{ClientClock: 1}}},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}, Moves: 7}},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Crash: 1, LoseRequest: 1}}},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{ClientRestart: 1}}},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Advance: 1}}},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{ClientClock: 1}}},
 		{"set-nx-px-lua", Bound{Clients: 3, Rounds: 1}},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 2}},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}},
-		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{LoseReply: 1, Flush: 1}}},
-		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Partition: 1}}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Failover: 1}, Replicas: 1}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{LoseReply: 1, Flush: 1}}},
+		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Partition: 1}}},
 		{"fenced", Bound{Clients: 2, Rounds: 1, Extend: true, Reenter: true}},
-		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Pause: 1}}},
+		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[BudgetKind]int{Pause: 1}}},
 	} {
 		strategy, _ := strategies.Builtin().Lookup(c.strategy)
 		player := &playingOnce{stage{t: t, strategy: strategy}, map[Trial]Outcome{}}
-		c.bound.Nodes, c.bound.TTL = 1, 30*time.Second
+		c.bound.Nodes, c.bound.TTL, c.bound.Lock = 1, 30*time.Second, leases.LockOf(strategy)
 		whole := *sharded(t, player, c.bound, 0)[0]
 		want := shown(t, whole)
 		for _, of := range []int{1, 2, 3, 7} {
@@ -122,11 +123,11 @@ func TestShardsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestShardsAreDisjoint checks that each path that is not in every shard is in exactly one.
-func TestShardsAreDisjoint(t *testing.T) {
+// TestSlowShardsAreDisjoint checks that each path that is not in every shard is in exactly one.
+func TestSlowShardsAreDisjoint(t *testing.T) {
 	racetest.Skip(t)
 	strategy, _ := strategies.Builtin().Lookup("getset-timestamp")
-	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, WithoutTables: true, Budget: map[Fault]int{Advance: 1}}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, WithoutTables: true, Budget: map[BudgetKind]int{Advance: 1}}
 	scripts := func(shard, of int) ([]string, Result) {
 		b.Shard, b.Shards = shard, of
 		player := &reader{stage: stage{t: t, strategy: strategy}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // A ShrinkResult is the result of shrinking a script.
@@ -123,7 +124,7 @@ func ShrinkFindings(ctx context.Context, player Player, r *Result) error {
 			return unless(ctx, err)
 		}
 		*f = Finding{
-			Anomaly: f.Anomaly, Script: shrunk.Script, Anomalies: shrunk.Anomalies, Moves: shrunk.Units, Requests: s.best.requests(),
+			Anomaly: f.Anomaly, Outcome: s.outcome, Reason: s.reason, Script: shrunk.Script, Anomalies: shrunk.Anomalies, Moves: shrunk.Units, Requests: s.best.requests(),
 			ShrunkFrom: shrunk.From, path: s.best.units,
 		}
 	}
@@ -142,6 +143,8 @@ func unless(ctx context.Context, err error) error {
 type shrinker struct {
 	player  Player
 	anomaly checker.Anomaly
+	reason  string
+	outcome leases.Outcome // the anomaly must keep this outcome, or have a worse one
 	best    candidate
 	shows   []checker.Anomaly // all anomalies that best shows
 	ttl     time.Duration
@@ -164,6 +167,9 @@ func newShrinker(player Player, a checker.Anomaly, d candidate) *shrinker {
 func (s *shrinker) run(ctx context.Context, look *Outcome, comment string) (ShrinkResult, error) {
 	s.limits(look)
 	s.shows = look.Anomalies
+	if f := look.finding(s.anomaly); f != nil {
+		s.outcome, s.reason = f.Outcome, f.Reason
+	}
 	from := len(s.best.units)
 	failed := s.shrink(ctx)
 	script, err := s.best.text(comment, s.shows)
@@ -360,6 +366,9 @@ func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 		for i, text := range texts {
 			if look := looks[text]; look != nil && s.memo[text] {
 				s.best, s.shows = some[i], look.Anomalies
+				if f := look.finding(s.anomaly); f != nil {
+					s.outcome, s.reason = f.Outcome, f.Reason
+				}
 				if s.best.path {
 					s.longest = look.Part.Took + blink
 				}
@@ -372,6 +381,9 @@ func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 
 // does reports whether a candidate with the given outcome is accepted.
 func (s *shrinker) does(d candidate, look *Outcome) bool {
+	if f := look.finding(s.anomaly); f != nil && s.outcome.Worse(f.Outcome) {
+		return false
+	}
 	if look.Err != "" || !slices.Contains(look.Anomalies, s.anomaly) || look.Part.Took > s.longest || misuses(look.Part.Events).exceeds(s.misuse) {
 		return false
 	}

@@ -1,8 +1,11 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/lockfault/lockfault/faults"
 )
 
 // This file groups the units of a candidate that shrinking removes together.
@@ -71,31 +74,18 @@ func (d candidate) families() [][]int {
 func familyOf(line string) (name string, fault bool) {
 	s := sentenceOf(line)
 	first, last := s.words[0], s.words[len(s.words)-1]
-	switch first {
-	case "partition", "timeout", "heal":
-		return "links", true
-	case "latency", "bandwidth", "drop", "reset", "delay", "clear":
-		return first, true
-	case "measure", "stop":
+	switch {
+	case first == "measure" || first == "stop":
 		return "stopwatch " + last, false
-	case "hold", "pass":
-		return "gate", false
-	case "await":
-		if slices.Contains(s.words, "held") {
-			return "gate", false
-		}
+	case first == "await" && slices.Contains(s.words, "held"):
+		return faults.GateGroup, false
 	}
-	for _, word := range s.words {
-		switch word {
-		case "pause", "resume":
-			return "pause " + first, true
-		case "crash", "restart":
-			return "crash " + first, true
-		case "failover", "replication", "split", "join":
-			return "replicas " + first, true
-		case "clock", "drift", "flush", "evict", "script-flush":
-			return "node " + first, true
-		}
+	d, ok := faults.DefinitionOf(s.words)
+	switch {
+	case !ok || d.Target.PutsNamesFirst() && d.Group == "":
+		return "", false
+	case d.Target.PutsNamesFirst():
+		return d.Group + " " + first, true
 	}
-	return "", false
+	return cmp.Or(d.Group, d.Word), d.Group != faults.GateGroup
 }

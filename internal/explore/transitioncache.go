@@ -83,21 +83,21 @@ type effect struct {
 
 // parts splits a snapshot into components.
 func (t *transitionCache) parts(v harness.Snapshot) parts {
-	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
+	p := parts{common: t.commons.index(common{v.Now, v.Seen, v.Owners})}
 	for rest := v.Servers; len(rest) > 0; {
 		name := nameOf(rest)
 		n := 1
 		for n < len(rest) && strings.HasPrefix(rest[n].Name, name+"/") {
 			n++
 		}
-		p.nodes, rest = append(p.nodes, t.nodes.number(rest[:n:n])), rest[n:]
+		p.nodes, rest = append(p.nodes, t.nodes.index(rest[:n:n])), rest[n:]
 	}
 	for _, c := range v.Clients {
 		c := client{ClientView: c, wrote: v.Wrote[c.Name]}
 		others := func(m faults.HeldView) bool { return m.Client != c.Name }
 		c.held = slices.DeleteFunc(slices.Clone(v.Held), others)
 		c.unread = slices.DeleteFunc(slices.Clone(v.Unread), others)
-		p.clients = append(p.clients, t.clients.number(c))
+		p.clients = append(p.clients, t.clients.index(c))
 	}
 	return p
 }
@@ -126,8 +126,8 @@ func (t *transitionCache) people(p parts) []harness.ClientView {
 	return list
 }
 
-// number returns the index of a text, from 1; 0 for the empty text.
-func (t *transitionCache) number(words string) int32 {
+// index returns the index of a text, from 1; 0 for the empty text.
+func (t *transitionCache) index(words string) int32 {
 	if words == "" {
 		return 0
 	}
@@ -160,7 +160,7 @@ func (t *transitionCache) same(move int32, lines []string) []string {
 func (t *transitionCache) memory(clients, faults []string) []int32 {
 	list := make([]int32, 0, len(clients)+1)
 	for _, name := range append(slices.Clip(clients), "") {
-		list = append(list, t.number(strings.Join(slices.DeleteFunc(slices.Clone(faults), func(fault string) bool {
+		list = append(list, t.index(strings.Join(slices.DeleteFunc(slices.Clone(faults), func(fault string) bool {
 			words := strings.Fields(fault)
 			about := func(client string) bool { return slices.Contains(words, client) }
 			return slices.ContainsFunc(clients, about) && !slices.Contains(words, name)
@@ -209,7 +209,7 @@ func (c *client) String() string {
 // at returns the key of a transition from p, and the indexes of the nodes concerned; ok is false if
 // the effect may depend on anything else.
 func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok bool) {
-	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
+	key = local{common: p.parts.common, node: -1, move: t.index(strings.Join(m.lines, "\n"))}
 	if m.client == 0 {
 		return key, nil, false
 	}
@@ -241,7 +241,7 @@ func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok 
 	case 1:
 		key.node = list[0]
 	default:
-		key.node = -1 - t.number(fmt.Sprint(list))
+		key.node = -1 - t.index(fmt.Sprint(list))
 	}
 	return key, nodes, true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,11 +12,11 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// TestTablesLoseNothing checks that tables change only the number of scripts played. Each run makes
-// a random selection of searches; LOCKFAULT_ALL selects all.
-func TestTablesLoseNothing(t *testing.T) {
+// TestSlowTablesLoseNothing checks that tables change only the number of scripts played. Each run makes
+// a random selection of searches; -all selects all.
+func TestSlowTablesLoseNothing(t *testing.T) {
 	racetest.Skip(t)
-	budgets := []map[Fault]int{
+	budgets := []map[BudgetKind]int{
 		{}, {Advance: 1}, {Tick: 1}, {Crash: 1}, {LoseReply: 1}, {LoseRequest: 1}, {Pause: 1}, {Partition: 1}, {ClientRestart: 1}, {Cancel: 1}, {Cancel: 1, Advance: 1},
 		{Restart: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Failover: 1},
 		{NodeClockBack: 1, Crash: 1}, {Hang: 1, LoseReply: 1},
@@ -25,7 +24,7 @@ func TestTablesLoseNothing(t *testing.T) {
 	names := []string{"setnx-expire", "setnx-expire-repair", "getset-timestamp", "set-nx-px-del", "set-nx-px-get-del", "set-nx-px-lua", "fenced", "redisson"}
 	type pair struct {
 		name   string
-		budget map[Fault]int
+		budget map[BudgetKind]int
 	}
 	var all []pair
 	for _, name := range names {
@@ -33,7 +32,7 @@ func TestTablesLoseNothing(t *testing.T) {
 			all = append(all, pair{name, budget})
 		}
 	}
-	if os.Getenv("LOCKFAULT_ALL") == "" {
+	if !*playAll {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -15,6 +15,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // A Trial is a script to play.
@@ -44,6 +45,8 @@ type Outcome struct {
 	// Print is a hash of the history, set for a trial without a Mark: playing the same script again
 	// gives the same hash. For a strategy whose history varies, Print lists only the anomalies.
 	Print string
+	// Findings judges the anomalies, set for a trial without a Mark.
+	Findings []leases.Finding `json:",omitempty"`
 	// Before is a hash of the events before the Mark, and Part holds the events from the Mark on.
 	Before string
 	Part   Part
@@ -81,10 +84,21 @@ type Half struct {
 func Play(t *testing.T, cell harness.Cell, trial Trial) Outcome {
 	outcome, views := harness.PlaySnapshots(t, cell, trial.Half)
 	look := lookAt(outcome, views, trial, &historyCursor{})
+	if look.Print != "" {
+		look.Findings = leases.Judge(outcome.History, leases.LockOf(cell.Strategy))
+	}
 	if look.Print != "" && cell.Strategy.HistoryVaries != "" {
 		look.Print = fmt.Sprint(look.Anomalies)
 	}
 	return look
+}
+
+// finding returns what is found of an anomaly, or nil.
+func (l *Outcome) finding(a checker.Anomaly) *leases.Finding {
+	if i := slices.IndexFunc(l.Findings, func(f leases.Finding) bool { return f.Anomaly == a }); i >= 0 {
+		return &l.Findings[i]
+	}
+	return nil
 }
 
 // A historyCursor holds the position up to which a growing history has been hashed. The zero value
@@ -383,6 +397,18 @@ func (t *path) history() []checker.Event {
 		w.add(part.Events, part.Took)
 	}
 	return w.events
+}
+
+// whole returns the history of a path, to its end.
+func (t *path) whole(meta checker.Meta) checker.History {
+	var w historyBuilder
+	for _, move := range t.moves() {
+		if move.parts != nil {
+			part := move.part()
+			w.add(part.Events, part.Took)
+		}
+	}
+	return checker.History{Meta: meta, Events: append(w.events, checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End})}
 }
 
 // A historyBuilder assembles a history from Parts. The zero value is empty and ready for use.

@@ -17,7 +17,7 @@ import (
 // that a finding shows the same anomalies each time. For any other lock a variation is a failure.
 func TestWhatVariesIsSearchedToo(t *testing.T) {
 	racetest.Skip(t)
-	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Advance: 1}}
 	for _, why := range []string{"", "it looks at one key or the other"} {
 		strategy := wavering(why)
 		b.Varies = why != ""
@@ -49,7 +49,7 @@ func TestWhatVariesIsSearchedToo(t *testing.T) {
 // not show each time; otherwise there is one failure for each anomaly.
 func TestWhatShowsOnceIsNotFound(t *testing.T) {
 	racetest.Skip(t)
-	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}, Varies: true}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Advance: 1}, Varies: true}
 	for shy, want := range map[int]int{3: 3, 1000: 0} {
 		r, err := Search(t.Context(), b, &bashful{stage{t: t, strategy: wavering("it does")}, shy}, nil)
 		if err != nil || len(r.Findings) != want || len(r.Failures) != 3-want {

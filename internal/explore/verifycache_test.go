@@ -11,16 +11,16 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// TestKnownPathsAreChecked checks that a sample of the paths whose transitions are all known is
+// TestSlowKnownPathsAreChecked checks that a sample of the paths whose transitions are all known is
 // played, and that the search reports a path that contradicts the tables: here, every script at the
 // end of a path does.
-func TestKnownPathsAreChecked(t *testing.T) {
+func TestSlowKnownPathsAreChecked(t *testing.T) {
 	racetest.Skip(t)
 	strategy, ok := strategies.Builtin().Lookup("set-nx-px-lua")
 	if !ok {
 		t.Fatal("no such strategy")
 	}
-	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1, Crash: 1}}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[BudgetKind]int{Advance: 1, Crash: 1}}
 	search := func(ctx context.Context, p Player) (Result, error) { return Search(ctx, b, p, nil) }
 	draw := func(ctx context.Context, p Player) (Result, error) {
 		return Draw(ctx, b, Random{Method: Walk, Schedules: 600, Seed: 3}, p, nil)

@@ -13,7 +13,7 @@ func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
 var sink int
 
-func TestLinear(t *testing.T) {
+func TestSlowLinear(t *testing.T) {
 	work := func(steps int) func() {
 		return func() {
 			for i := range steps {

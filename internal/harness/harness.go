@@ -184,9 +184,12 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	}
 	if failure != nil || err != nil {
 		outcome.Status, outcome.Reason = Error, explain(failure, err)
+		if gap := missing(outcome.Reason); gap != "" {
+			outcome.Status, outcome.Reason = Unknown, unsupportedReason(gap, cell)
+		}
 		return
 	}
-	outcome.judge()
+	outcome.judge(cell)
 }
 
 // playIn runs the cell in a world that its Place makes.
@@ -208,7 +211,7 @@ func playIn(cell Cell, outcome *Outcome) {
 	var none *UndecidedError
 	switch {
 	case err == nil:
-		outcome.judge()
+		outcome.judge(cell)
 		return
 	case errors.As(err, &none):
 		outcome.Status, outcome.Late = none.Status, none.Late
@@ -216,6 +219,9 @@ func playIn(cell Cell, outcome *Outcome) {
 		outcome.Status = Error
 	}
 	outcome.Reason = err.Error()
+	if gap := missing(outcome.Reason); gap != "" && outcome.Status == Error {
+		outcome.Status, outcome.Reason = Unknown, unsupportedReason(gap, cell)
+	}
 	if outcome.Status == NotApplicable {
 		outcome.Expected = nil
 	}
@@ -227,8 +233,13 @@ func (o *Outcome) of(s *runner) {
 	o.RoundTrips, o.Measures, o.MetNothing = s.roundTrips, s.measures, s.metNothing
 }
 
-// judge sets the verdict and the status from the history.
-func (o *Outcome) judge() {
+// judge sets the verdict and the status from the history. A cell is undecided if its servers lack a
+// command that the lock needs.
+func (o *Outcome) judge(cell Cell) {
+	if gap := unsupported(o.History); gap != "" {
+		o.Status, o.Reason = Unknown, unsupportedReason(gap, cell)
+		return
+	}
 	o.Verdict = checker.Check(o.History)
 	o.Status = Held
 	if len(o.Verdict.Witnesses) > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // A history ends before it fills the machine's memory, and the cell is in error.
-func TestEndlessHistory(t *testing.T) {
+func TestSlowEndlessHistory(t *testing.T) {
 	t.Parallel()
 	script, err := scenarios.Parse("endless.txt", []byte("clients A B\n\nA B rounds for 1000h work 1ms\n\nexpect none\n"))
 	if err != nil {

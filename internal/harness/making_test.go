@@ -356,7 +356,7 @@ func TestARestartedClientMakesOneLock(t *testing.T) {
 	if outcome := play(t, s, "clients A\nA crash\nA restart\nA acquire\nA release\nexpect none\n"); outcome.Status != harness.Held {
 		t.Fatal(outcome.Status, outcome.Reason)
 	}
-	if want := []string{"A lock", "A lock:warm-up", "A lock"}; !slices.Equal(made, want) {
+	if want := []string{"A lock", "A lock:warm-up:A", "A lock"}; !slices.Equal(made, want) {
 		t.Errorf("made %q, want %q", made, want)
 	}
 }

@@ -140,7 +140,7 @@ func TestStrategyThatFailsItsWarmUp(t *testing.T) {
 	for did, l := range map[string]lock{"acquire": {fails, fine}, "release": {fine, fails}} {
 		s := strategies.Strategy{Name: "cold", New: func(strategies.Env) (strategies.Lock, error) { return l, nil }}
 		outcome := play(t, s, simple)
-		want := "cold failed to " + did + " lock:warm-up in its warm-up, on healthy nodes, where only its own clients have touched that key, one after the other: too cold"
+		want := "cold failed to " + did + " lock:warm-up:A in its warm-up, on healthy nodes, where no other client has touched that key: too cold"
 		if outcome.Status != harness.Error || !strings.Contains(outcome.Reason, want) {
 			t.Errorf("%s: %s; want %q", outcome.Status, outcome.Reason, want)
 		}

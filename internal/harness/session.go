@@ -102,7 +102,7 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 		return outcome, w.views
 	}
 	s.history.Events = s.history.Events[:len(s.history.Events)-1] // removes the End event, because the run continues
-	outcome.judge()
+	outcome.judge(r.cell)
 	return outcome, w.views
 }
 

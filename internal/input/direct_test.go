@@ -18,9 +18,9 @@ var direct = map[string][]string{"os": {"ReadFile", "Open"}, "io": {"ReadAll"}, 
 // allowed are the files that may call them, with the reason.
 var allowed = map[string]string{
 	"internal/input/input.go":                    "bounds what it reads",
-	"internal/cli/readinput.go":                  "waits for a pipe as long as its context lasts",
-	"internal/cli/worker.go":                     "reads what this program wrote",
-	"internal/cli/workerprocess.go":              "opens the null device",
+	"internal/cli/kit/readinput.go":              "waits for a pipe as long as its context lasts",
+	"internal/cli/cells/queueworker.go":          "reads what this program wrote",
+	"internal/cli/cells/workerprocess.go":        "opens the null device",
 	"internal/proc/descendants_linux.go":         "reads /proc",
 	"internal/ports/ports.go":                    "reads /proc",
 	"internal/schematest/schematest.go":          "is for tests",

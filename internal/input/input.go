@@ -36,16 +36,7 @@ const (
 // device or a directory is an error. The error names the file and the reason; for a missing file
 // the error is [fs.ErrNotExist].
 func Open(path string, most int64) (*os.File, error) {
-	return checked(path, most, func(flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) })
-}
-
-// OpenIn is like [Open], for a file below a directory.
-func OpenIn(root *os.Root, path string, most int64) (*os.File, error) {
-	return checked(path, most, func(flags int) (*os.File, error) { return root.OpenFile(path, flags, 0) })
-}
-
-func checked(path string, most int64, open func(flags int) (*os.File, error)) (*os.File, error) {
-	f, err := open(os.O_RDONLY | withoutWaiting)
+	f, err := os.OpenFile(path, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
 		return nil, err
 	}

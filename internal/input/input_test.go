@@ -26,19 +26,6 @@ func TestRead(t *testing.T) {
 	if text, err := Read(file, 5); err != nil || string(text) != "12345" {
 		t.Errorf("%q, %v", text, err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if f, err := OpenIn(root, "file", 5); err != nil {
-		t.Error(err)
-	} else {
-		f.Close()
-	}
-	if _, err := OpenIn(root, "../file", 5); err == nil {
-		t.Error("a file above its root was opened")
-	}
 	for path, want := range map[string]string{
 		file:                        "5 bytes, more than the limit of 4 bytes",
 		large:                       "52428800 bytes, more than the limit of 4 bytes",

@@ -1,7 +1,6 @@
-// Package jsonscan provides the parts of a fast reader of JSON lines that looks for known fields,
-// in one pass and without copying. The functions accept plain JSON and reject everything else,
-// invalid or only rare; callers use encoding/json for rejected lines, which also explains what is
-// wrong.
+// Package jsonscan is a fast reader of JSON lines. [Lines] reads a line into a struct in one pass; the
+// functions are its parts. Both accept plain JSON and reject everything else, invalid or only rare;
+// callers use encoding/json for rejected lines, which also explains what is wrong.
 //
 // Every function gets the whole line and a position in it, and returns the position after the
 // accepted part, or -1.
@@ -21,55 +20,32 @@ func Blanks(b []byte, i int) int {
 	return i
 }
 
-// Text returns the contents of the string whose contents begin at from, after the opening quote,
-// and the position after the closing quote. The position is -1 if the string is invalid, or if it
-// has escapes and escapes is false. If the string has escapes, the contents must not be used.
-func Text(b []byte, from int, escapes bool) ([]byte, int) {
+// text returns the contents of the string whose contents begin at from, after the opening quote,
+// whether they have escapes, and the position after the closing quote. The position is -1 if the
+// string is invalid, or has an escape that names a character by its number.
+func text(b []byte, from int) (contents []byte, escaped bool, end int) {
 	beyond := false // beyond ASCII
 	for i := from; ; {
 		i = Plain(b, i)
 		if i >= len(b) {
-			return nil, -1
+			return nil, false, -1
 		}
 		switch c := b[i]; {
 		case c == '"':
 			if beyond && !utf8.Valid(b[from:i]) {
-				return nil, -1
+				return nil, false, -1
 			}
-			return b[from:i], i + 1
+			return b[from:i], escaped, i + 1
 		case c >= 0x80:
 			beyond = true
 			i++
-		case c == '\\' && escapes:
-			if i = escape(b, i+1); i < 0 {
-				return nil, -1
-			}
+		case c == '\\' && i+1 < len(b) && b[i+1] != 'u':
+			escaped = true
+			i += 2
 		default:
-			return nil, -1
+			return nil, false, -1
 		}
 	}
-}
-
-// escape returns the position after the escape whose letter is at i; -1 if the escape is invalid.
-func escape(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch b[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 1
-	case 'u':
-		if len(b)-i < 5 {
-			return -1
-		}
-		for _, c := range b[i+1 : i+5] {
-			if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
-				return -1
-			}
-		}
-		return i + 5
-	}
-	return -1
 }
 
 // Plain returns the position of the first quote, backslash, control character or non-ASCII byte

@@ -3,6 +3,7 @@ package oracle
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -232,12 +233,18 @@ func unreleasable(r run, w []int) error {
 			grant = -1
 		}
 	}
+	executed := c.from // the last request of the release
+	for i := c.invoke; i < w[2]; i++ {
+		if e := r.at(i); e.Kind == checker.Request && e.Client == c.client {
+			executed = e.Time
+		}
+	}
 	s := r.at(replaced)
 	key := r.key(s.Server, w[2])
 	return errors.Join(
 		need(!c.cancelled(), "its caller did not give up"),
 		need(c.op == checker.Release && (c.result == checker.Fail || c.result == checker.Unknown), "a release that failed"),
-		need(grant >= 0 && c.from < grant+r.Meta.TTL, "within the lease"),
+		need(grant >= 0 && executed < grant+r.Meta.TTL, "within the lease"),
 		need(r.hold(c.client, c.invoke) == acquired, "the holder's"),
 		need(s.Kind == checker.State && s.Cause == checker.ByCommand && s.Client != c.client && s.Client != "" &&
 			s.Value != "" && s.Owner != c.client && r.key(s.Server, replaced).Owner == c.client, "another replaced its value"),
@@ -269,6 +276,86 @@ func ghost(r run, w []int) error {
 	}
 	last, _, _ := r.latest(c.client, gave)
 	return errors.Join(errs, need(last == c, "it has not tried again"))
+}
+
+func keyless(r run, w []int) error {
+	if len(w) != 2 {
+		return errors.New("want two events")
+	}
+	c, _ := r.callOf(w[1])
+	return errors.Join(
+		need(c.invoke == w[0] && c.end == w[1] && r.begun(c), "an acquire that succeeded, of a client that held nothing"),
+		need(!r.keyed(c), "no server had a key meanwhile"),
+		need(slices.ContainsFunc(r.all, func(c call) bool { return r.begun(c) && r.keyed(c) }) ||
+			r.Meta.Service == "" && slices.ContainsFunc(r.Events, func(e checker.Event) bool { return e.Kind == checker.Fault && e.Node != "" }) && !slices.ContainsFunc(r.Events[c.invoke:c.end], func(e checker.Event) bool {
+				return e.Kind == checker.Reply && e.Client == c.client && !strings.HasPrefix(e.Reply, "(error)")
+			}), "another such acquire had a key, or no server replied"),
+	)
+}
+
+func notReleased(r run, w []int) error {
+	if len(w) != 4 {
+		return errors.New("want four events")
+	}
+	rel, ok := call{}, false
+	for _, i := range w {
+		if c, of := r.callOf(i); of && c.op == checker.Release && c.end == i {
+			rel, ok = c, true
+		}
+	}
+	got := r.at(w[0])
+	if !ok || got.Kind != checker.State {
+		return errors.New("not so: a release and the change that gave the key")
+	}
+	x := rel.client
+	var kept call
+	for _, i := range w {
+		if c, of := r.callOf(i); of && c.takes() && c.client != x && c.invoke == i {
+			kept = c
+		}
+	}
+	// When the releaser's key ended, or when the releaser acquired again.
+	end := len(r.Events)
+	for i := w[0] + 1; i < len(r.Events); i++ {
+		e := r.at(i)
+		if e.Kind == checker.State && e.Server == got.Server && e.Owner != x || i > rel.end && e.Kind == checker.Invoke && e.Client == x && (e.Op == checker.Acquire || e.Op == checker.TryAcquire) {
+			end = i
+			break
+		}
+	}
+	until := r.at(end).Time
+	changed := false
+	for i := rel.invoke + 1; i < rel.end; i++ {
+		e := r.at(i)
+		changed = changed || e.Kind == checker.State && e.Server == got.Server && e.Cause == checker.ByCommand && e.Client == x
+	}
+	waits := min(until, r.at(kept.end).Time) - max(r.at(rel.end).Time, kept.from)
+	refused := kept.result == checker.Fail && kept.invoke > rel.end && kept.end < end && !kept.cancelled()
+	return errors.Join(
+		need(rel.result == checker.OK && r.hold(x, rel.invoke) >= 0 && r.hold(x, rel.invoke+1) < 0, "a release that ended a hold and returned ok"),
+		need(got.Cause == checker.ByCommand && got.Owner == x && w[0] < rel.invoke && end > rel.end, "the key was the releaser's before and after"),
+		need(!changed, "the release did not change it"),
+		need(kept.client != "" && !kept.crashed && kept.invoke < end && kept.end > rel.end, "another client's acquire after that"),
+		need(refused || r.Meta.TTL > 0 && waits >= r.Meta.TTL/3, "it was refused, or waited"),
+		need(!r.heldByAnybody(max(kept.invoke, rel.end), min(kept.end, end)-1), "nobody held meanwhile"),
+	)
+}
+
+// begun reports whether a call is an acquire that succeeded when its client held nothing.
+func (r run) begun(c call) bool {
+	return c.takes() && c.result == checker.OK && r.hold(c.client, c.end) < 0
+}
+
+// keyed reports whether any server had a key at some time during a call.
+func (r run) keyed(c call) bool {
+	for i := c.invoke; i < c.end; i++ {
+		for _, e := range r.Events[:i+1] {
+			if e.Kind == checker.State && r.key(e.Server, i+1).Value != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func selfDeadlock(r run, w []int) error {

@@ -17,9 +17,38 @@ func (r run) doubtful() bool {
 	if slices.ContainsFunc(r.Events, func(e checker.Event) bool { return there(e) && e.Owner == "" }) {
 		return true
 	}
+	known := slices.ContainsFunc(r.all, func(c call) bool { return r.begun(c) && r.keyed(c) })
 	return slices.ContainsFunc(r.all, func(c call) bool {
-		return c.takes() && c.result == checker.OK && (!slices.ContainsFunc(r.Events[:c.end], there) || r.tookAway(c))
+		return c.takes() && c.result == checker.OK && (!known && !slices.ContainsFunc(r.Events[:c.end], there) || r.tookAway(c) || r.adopted(c))
 	})
+}
+
+// adopted reports whether an acquire, of a client that held nothing, succeeded though no server had a key
+// of its client, while a server had one of a client whose latest call was a release that succeeded.
+func (r run) adopted(c call) bool {
+	if !r.begun(c) {
+		return false
+	}
+	adopted := false
+	for _, e := range r.Events[:c.end] {
+		if e.Kind != checker.State {
+			continue
+		}
+		owner := r.key(e.Server, c.end).Owner
+		if owner == c.client {
+			return false
+		}
+		var last call
+		for _, other := range r.all {
+			if other.client == owner && other.invoke < c.end {
+				last = other
+			}
+		}
+		if owner != "" && last.op == checker.Release && last.end < c.end && last.result == checker.OK {
+			adopted = true
+		}
+	}
+	return adopted
 }
 
 // tookAway reports whether the last change that the caller of an acquire made to the key during the

@@ -48,7 +48,7 @@ func Command(b []byte) (words []string, n int, err error) {
 		}
 		return strings.Fields(string(line)), n, nil
 	}
-	count, n, err := number(b)
+	count, n, err := readCount(b)
 	if n == 0 || err != nil {
 		return nil, 0, err
 	}
@@ -63,7 +63,7 @@ func Command(b []byte) (words []string, n int, err error) {
 		if b[n] != '$' {
 			return nil, 0, fmt.Errorf("%w: %q where a request's word should begin", ErrProtocol, b[n])
 		}
-		size, used, err := number(b[n:])
+		size, used, err := readCount(b[n:])
 		if used == 0 || err != nil {
 			return nil, 0, err
 		}
@@ -96,7 +96,7 @@ func frame(b []byte, depth int) (int, error) {
 		_, n := cutLine(b)
 		return n, nil
 	case '$', '!', '=':
-		size, n, err := number(b)
+		size, n, err := readCount(b)
 		if n == 0 || err != nil || size == null {
 			return n, err
 		}
@@ -111,7 +111,7 @@ func frame(b []byte, depth int) (int, error) {
 		}
 		return n + size + 2, nil
 	case '*', '>', '~', '%', '|':
-		count, n, err := number(b)
+		count, n, err := readCount(b)
 		if n == 0 || err != nil || count == null {
 			return n, err
 		}
@@ -243,7 +243,7 @@ func show(out *strings.Builder, b []byte, rename func(string) string, depth int)
 		}
 		out.WriteString(strconv.Quote(value))
 	default:
-		if count, _, _ := number(b); count == null {
+		if count, _, _ := readCount(b); count == null {
 			out.WriteString("(nil)")
 			break
 		}
@@ -273,8 +273,8 @@ func cutLine(b []byte) (line []byte, n int) {
 	return bytes.TrimSuffix(b[:end], []byte("\r")), end + 1
 }
 
-// number reads the count behind the type byte of b.
-func number(b []byte) (value, n int, err error) {
+// readCount reads the count behind the type byte of b.
+func readCount(b []byte) (value, n int, err error) {
 	line, n := cutLine(b)
 	if n == 0 {
 		return 0, 0, nil

@@ -52,6 +52,15 @@ func Split(text string) (words []string, err error) {
 	return words, nil
 }
 
+// Line returns words as one command line, which a shell takes and [Split].
+func Line(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = Quote(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Quote returns a word as a shell takes it, and [Split].
 func Quote(arg string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,@%+="

@@ -35,10 +35,7 @@ func TestSplit(t *testing.T) {
 func TestQuote(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.String()).Draw(t, "words")
-		text := ""
-		for _, word := range words {
-			text += " " + shell.Quote(word)
-		}
+		text := shell.Line(words)
 		if got, err := shell.Split(text); err != nil || !slices.Equal(got, words) && len(got)+len(words) > 0 {
 			t.Errorf("%q is %q, %v, want %q", text, got, err, words)
 		}

@@ -22,87 +22,93 @@ type Nemesis struct {
 
 // A kind is a kind of nemesis.
 type kind struct {
-	name, text string
-	server     bool // it affects nodes, not clients
-	instant    bool // the fault has no end; the span, if any, is the size of a clock jump
-	spanless   bool
-	// does returns the lines that begin the fault, and those that end it.
-	does func(w *writer, who string, span time.Duration) (begin, end []string)
+	faults.Nemesis
+	fault faults.Definition
 }
+
+// server reports whether the nemesis affects nodes, not clients.
+func (k *kind) server() bool {
+	return k.fault.Target == faults.OnNode || k.fault.Target == faults.OnServer
+}
+
+// instant reports whether the fault has no end; its span, if any, is the size of a clock jump.
+func (k *kind) instant() bool { return k.End == "" }
+
+// spanless reports whether the fault has neither a duration nor a size.
+func (k *kind) spanless() bool { return k.End == "" && !k.Jump }
 
 // resumeMark stands for the line with which a client resumes its rounds for the rest of the window.
 const resumeMark = "again"
 
-// simple returns a fault with one line that begins it and one that ends it; no line ends it if end
-// is "".
-func simple(begin, end string) func(*writer, string, time.Duration) ([]string, []string) {
-	return func(_ *writer, who string, _ time.Duration) ([]string, []string) {
-		if end == "" {
-			return []string{who + " " + begin}, nil
+// lines returns the lines that begin the fault of the named client or node, and those that end it.
+// A clock jumps forward or backward, with equal probability.
+func (k *kind) lines(w *writer, who string, span time.Duration) (begin, end []string) {
+	line := func(rest string) string {
+		if k.fault.Target.PutsNamesFirst() {
+			return who + " " + rest
 		}
-		return []string{who + " " + begin}, []string{who + " " + end}
+		return rest + " " + who
 	}
+	rest := k.fault.Word
+	if k.Jump {
+		sign := " +"
+		if w.random.IntN(2) == 0 {
+			sign = " -"
+		}
+		rest += sign + faults.Span{Abs: span}.String()
+	}
+	if begin = []string{line(rest)}; k.instant() {
+		return begin, nil
+	}
+	end = []string{line(k.End)}
+	switch {
+	case k.fault.Name == (faults.CrashClient{}).Definition().Name:
+		end = append(end, resumeMark)
+	case k.fault.Requires == faults.NeedsReplicas && w.plan.Lag > 0: // the new primary's stream is not delayed yet
+		end = append(end, who+" replication delay "+faults.Span{Abs: w.plan.Lag}.String())
+	}
+	return begin, end
 }
 
-// jump moves a clock forward or backward, with equal probability.
-func jump(w *writer, who string, span time.Duration) ([]string, []string) {
-	sign := "+"
-	if w.random.IntN(2) == 0 {
-		sign = "-"
+func kinds() (list []kind) {
+	for _, d := range faults.Definitions() {
+		for _, n := range d.Nemeses {
+			list = append(list, kind{n, d})
+		}
 	}
-	return []string{who + " clock " + sign + faults.Span{Abs: span}.String()}, nil
-}
-
-func kinds() []kind {
-	return []kind{
-		{name: "pause", text: "a client's process stops", does: simple("pause", "resume")},
-		{name: "crash", text: "a client's process dies, and is started anew", does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
-			return []string{who + " crash"}, []string{who + " restart", resumeMark}
-		}},
-		{name: "partition", text: "a client is cut off", does: func(_ *writer, who string, _ time.Duration) ([]string, []string) {
-			return []string{"partition " + who}, []string{"heal " + who}
-		}},
-		{name: "clock", text: "a client's wall clock jumps", instant: true, does: jump},
-		{name: "server-pause", text: "a node's process stops", server: true, does: simple("pause", "resume")},
-		{name: "server-crash", text: "a node's process dies, and comes back with its data", server: true, does: simple("crash", "restart")},
-		{name: "server-empty", text: "a node's process dies, and comes back without its data", server: true, does: simple("crash", "restart empty")},
-		{name: "server-clock", text: "a node's clock jumps", server: true, instant: true, does: jump},
-		{name: "failover", text: "a node's primary dies, a replica is promoted, and the dead one comes back as its replica", server: true,
-			does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
-				if w.plan.Lag == 0 {
-					return []string{who + " failover"}, []string{who + " restart"}
-				}
-				return []string{who + " failover"}, []string{who + " restart", who + " replication delay " + faults.Span{Abs: w.plan.Lag}.String()}
-			}},
-		{name: "flush", text: "an operator removes all keys of a node", server: true, instant: true, spanless: true, does: simple("flush", "")},
-		{name: "evict", text: "a node removes the lock's key for want of memory", server: true, instant: true, spanless: true, does: simple("evict", "")},
-	}
+	return list
 }
 
 // Kinds returns the name of each kind of nemesis and a description of what it does.
 func Kinds() (list [][2]string) {
 	for _, k := range kinds() {
-		list = append(list, [2]string{k.name, k.text})
+		list = append(list, [2]string{k.Name, k.Summary})
 	}
 	return list
 }
 
-// Kind returns the name of the nemesis's kind.
-func (n Nemesis) Kind() string { return n.kind.name }
-
 // NeedsReplicas reports whether the nemesis needs nodes with replicas.
-func (n Nemesis) NeedsReplicas() bool { return n.kind.name == "failover" }
+func (n Nemesis) NeedsReplicas() bool { return n.kind.fault.Requires == faults.NeedsReplicas }
 
 // String returns the nemesis in the syntax of [ParseNemesis].
 func (n Nemesis) String() string {
-	text := n.kind.name + ":" + faults.Span{Abs: n.Every}.String()
+	text := n.kind.Name + ":" + faults.Span{Abs: n.Every}.String()
 	switch {
-	case n.kind.spanless:
+	case n.kind.spanless():
 		return text
 	case n.Least == n.Most:
 		return text + ":" + faults.Span{Abs: n.Most}.String()
 	}
 	return text + ":" + faults.Span{Abs: n.Least}.String() + ".." + faults.Span{Abs: n.Most}.String()
+}
+
+// MarshalText returns the nemesis in the syntax of [ParseNemesis].
+func (n Nemesis) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText parses what MarshalText returns, in which no span is in leases.
+func (n *Nemesis) UnmarshalText(text []byte) (err error) {
+	*n, err = ParseNemesis(string(text), 0)
+	return err
 }
 
 // ParseNemesis parses KIND[:EVERY[:SPAN|SPAN..SPAN]]. Spans may be given in leases. The defaults
@@ -112,18 +118,18 @@ func ParseNemesis(text string, ttl time.Duration) (Nemesis, error) {
 	all := kinds()
 	var n Nemesis
 	for i := range all {
-		if all[i].name == words[0] {
+		if all[i].Name == words[0] {
 			n.kind = &all[i]
 		}
 	}
 	if n.kind == nil {
 		return n, &UnknownKind{words[0]}
 	}
-	if len(words) > 3 || n.kind.spanless && len(words) > 2 {
+	if len(words) > 3 || n.kind.spanless() && len(words) > 2 {
 		return n, fmt.Errorf("%q has too many parts: KIND:EVERY:SPAN, such as pause:5m:1s..40s", text)
 	}
 	n.Every, n.Least, n.Most = 20*ttl, ttl/10, 2*ttl
-	if n.kind.spanless {
+	if n.kind.spanless() {
 		n.Least, n.Most = 0, 0
 	}
 	var err error

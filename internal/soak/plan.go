@@ -19,24 +19,27 @@ import (
 
 // A Plan describes the clients and the faults of a soak.
 type Plan struct {
+	// Window is the time in which clients begin rounds in a window.
+	Window time.Duration `json:"window_ns"`
 	// Clients is the number of clients, at most [MostClients].
-	Clients int
+	Clients int `json:"clients"`
 	// Think is the mean pause of a client between two rounds. Hold is the duration of a client's
 	// update, between acquire and release.
-	Think, Hold time.Duration
+	Think time.Duration `json:"think_ns"`
+	Hold  time.Duration `json:"hold_ns"`
 	// TTL is the lease, and Patience the longest duration of an acquire; 0 means a script's
 	// default.
-	TTL, Patience time.Duration
+	TTL      time.Duration `json:"ttl_ns"`
+	Patience time.Duration `json:"patience_ns,omitzero"`
 	// Nodes is the number of nodes, Replicas the number of replicas per node, and Lag the
 	// replication lag.
-	Nodes, Replicas int
-	Lag             time.Duration
-	// Window is the time in which clients begin rounds in a window.
-	Window time.Duration
-	// Nemeses inject faults, independently of each other.
-	Nemeses []Nemesis
+	Nodes    int           `json:"nodes,omitzero"`
+	Replicas int           `json:"replicas"`
+	Lag      time.Duration `json:"lag_ns"`
 	// Seed determines all random choices.
-	Seed uint64
+	Seed uint64 `json:"seed"`
+	// Nemeses inject faults, independently of each other.
+	Nemeses []Nemesis `json:"nemeses"`
 }
 
 // MostClients is the largest number of clients of a plan: one for each name from A to Z.
@@ -208,7 +211,7 @@ func (w *writer) strike(n Nemesis) {
 	}
 	who := well[w.random.IntN(len(well))]
 	span := n.span(w.random)
-	lines, after := n.kind.does(w, who, span)
+	lines, after := n.kind.lines(w, who, span)
 	for _, line := range lines {
 		w.line("%s", line)
 	}
@@ -220,7 +223,7 @@ func (w *writer) strike(n Nemesis) {
 
 // victims returns the clients or nodes that a kind may affect.
 func (w *writer) victims(k *kind) (names []string) {
-	if !k.server {
+	if !k.server() {
 		return w.plan.Names()
 	}
 	for n := range max(1, w.plan.Nodes) {

@@ -1,8 +1,11 @@
 package soak_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +100,40 @@ func TestWindowsAreScripts(t *testing.T) {
 			t.Fatalf("it waits for %v, want %v:\n%s", waited, p.Window, text)
 		}
 	})
+}
+
+// TestPlanRoundTrips checks that the JSON form of a plan has every field.
+func TestPlanRoundTrips(t *testing.T) {
+	var plan, read soak.Plan
+	fields := reflect.ValueOf(&plan).Elem()
+	for i := range fields.NumField() {
+		switch f := fields.Field(i); f.Interface().(type) {
+		case int, time.Duration:
+			f.SetInt(int64(i) + 2)
+		case uint64:
+			f.SetUint(1<<63 + 1)
+		case []soak.Nemesis:
+			for _, text := range []string{"pause:1m:5s..20s", "clock:30m:2s", "flush:1h"} {
+				n, err := soak.ParseNemesis(text, lease)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan.Nemeses = append(plan.Nemeses, n)
+			}
+		default:
+			t.Fatalf("%s is a %T: teach this test to fill one", fields.Type().Field(i).Name, f.Interface())
+		}
+	}
+	text, err := json.Marshal(plan)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%+v", read), fmt.Sprintf("%+v", plan); got != want {
+		t.Errorf("%s is read as\n%s, want\n%s", text, got, want)
+	}
 }
 
 // TestShorterWindows checks that a shorter window begins with the same faults.

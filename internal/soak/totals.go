@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -121,15 +121,18 @@ func (r *ratio) rate() Rate {
 	const tail = 0.025
 	rate := Rate{Of: r.x / r.n}
 	if r.x > 0 {
-		rate.Least = distuv.ChiSquared{K: 2 * r.x}.Quantile(tail) / 2 / r.n
+		rate.Least = mathext.GammaIncRegInv(r.x, tail) / r.n
 	}
-	rate.Most = distuv.ChiSquared{K: 2*r.x + 2}.Quantile(1-tail) / 2 / r.n
+	rate.Most = mathext.GammaIncRegInv(r.x+1, 1-tail) / r.n
 	if r.windows == 1 && r.x > 0 {
 		return Rate{rate.Of, 0, math.Inf(1)}
 	}
 	if w := float64(r.windows); w > 1 {
 		spread := r.xx - 2*rate.Of*r.xn + rate.Of*rate.Of*r.nn
-		width := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: w - 1}.Quantile(1-tail) * math.Sqrt(w/(w-1)*max(0, spread)) / r.n
+		// The quantile of Student's t distribution with w-1 degrees of freedom. Package distuv has
+		// it, and compiles linear algebra for it.
+		t := mathext.InvRegIncBeta((w-1)/2, 0.5, 2*tail)
+		width := math.Sqrt((w-1)*(1-t)/t) * math.Sqrt(w/(w-1)*max(0, spread)) / r.n
 		rate.Least = min(rate.Least, max(0, rate.Of-width))
 		rate.Most = max(rate.Most, rate.Of+width)
 	}

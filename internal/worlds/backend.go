@@ -1,13 +1,14 @@
 package worlds
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
 
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/faults/docker"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/harness"
@@ -43,20 +44,37 @@ type Programs struct {
 	// standard streams.
 	Client func() *exec.Cmd
 	// Watchman returns the command of a process that removes Docker's containers if this process is
-	// killed: a program that calls [Watch] on its standard input. If Watchman is nil, the
+	// killed: a program that calls Containers.Watch on its standard input. If Watchman is nil, the
 	// containers remain.
 	Watchman func() *exec.Cmd
+	// Containers is the engine of the world [Docker]; nil if the program has none.
+	Containers Containers
 	// Services are the services other than Redis.
 	Services []Service
 }
 
-// kind returns the backend of the place's world.
-func (p Place) kind() (backend, error) {
+// Containers is a container engine, which runs the servers of the world [Docker].
+type Containers interface {
+	// Prepare checks that the engine answers, and pulls the image if the engine does not have it.
+	// Prepare blocks until both are known.
+	Prepare(ctx context.Context, image string) error
+	// Host returns a host that runs servers of an image. Temporary directories are made in dir;
+	// empty means the system's default. The host starts the command of watchman, if not nil, which
+	// must call Watch.
+	Host(ctx context.Context, image, dir string, watchman func() *exec.Cmd) (Host, error)
+	// Watch runs a watchman: it reads in to its end, and then removes the containers of the process
+	// that wrote to it.
+	Watch(in io.Reader) error
+}
+
+// kind returns the backend of the place's world. engine may be nil in other worlds than Docker, and
+// if the backend runs no servers.
+func (p Place) kind(engine Containers) (backend, error) {
 	switch p.World {
 	case Process:
 		return processes{p}, nil
 	case Docker:
-		return containers{p}, nil
+		return containers{p, engine}, nil
 	case External:
 		return externalPlace{p}, nil
 	}
@@ -85,21 +103,32 @@ func (p processes) options() process.Options {
 func (p processes) sweep() { process.Sweep(p.Temp) }
 
 // containers implements the world [Docker].
-type containers struct{ Place }
+type containers struct {
+	Place
+	engine Containers
+}
 
 // DefaultImage is the default image of the world Docker.
-const DefaultImage = docker.DefaultImage
+const DefaultImage = "redis:7-alpine"
 
-// Watch runs a watchman, see [Programs]: it reads in to its end, and then removes the containers of
-// the process that wrote to it.
-func Watch(in io.Reader) error { return docker.Watch(in) }
+var errNoContainers = errors.New("worlds: this program was built without a container engine")
+
+func (p containers) image() string { return cmp.Or(p.Image, DefaultImage) }
 
 func (p containers) takes(cell harness.Cell) (ok bool, why string) { return p.sentinelsTake(cell) }
 
-func (p containers) check(ctx context.Context) error { return docker.Prepare(ctx, p.Image) }
+func (p containers) check(ctx context.Context) error {
+	if p.engine == nil {
+		return errNoContainers
+	}
+	return p.engine.Prepare(ctx, p.image())
+}
 
 func (p containers) host(ctx context.Context, programs Programs) (Host, error) {
-	return docker.New(ctx, docker.Options{Image: p.Image, Dir: p.Temp, Watchman: programs.Watchman})
+	if p.engine == nil {
+		return nil, errNoContainers
+	}
+	return p.engine.Host(ctx, p.image(), p.Temp, programs.Watchman)
 }
 
 // sentinelsTake reports whether a cell can run with the place's sentinels, and the reason if not.

@@ -12,9 +12,9 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// Cells come out in containers as their scripts expect, seen from inside; make
-// agree-docker plays many more.
-func TestDocker(t *testing.T) {
+// TestContainers checks that cells in containers show what their scripts expect; make agree-docker
+// plays many more.
+func TestContainers(t *testing.T) {
 	if !dockertest.Ready(t) {
 		return
 	}

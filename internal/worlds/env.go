@@ -39,7 +39,7 @@ var _ harness.Place = (*Env)(nil)
 // NewVenue returns the Env of a place whose time is real. NewVenue starts no servers. The caller
 // must close the Env.
 func NewVenue(place Place, programs Programs) (*Env, error) {
-	kind, err := place.kind()
+	kind, err := place.kind(programs.Containers)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // What one cell does to its servers the next one, on the same servers, doesn't see.
-func TestCellsOnOneVenue(t *testing.T) {
+func TestSlowCellsOnOneVenue(t *testing.T) {
 	needServer(t)
 	temp := t.TempDir()
 	place := worlds.Place{World: worlds.Process, Temp: temp}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lockfault/lockfault/faults/external"
-	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -44,7 +43,7 @@ func (p externalPlace) takes(cell harness.Cell) (ok bool, why string) {
 		return false, "the script needs replicas, and this Redis is not ours to give it some"
 	}
 	for _, step := range cell.Script.Steps {
-		if inject, ok := step.Do.(scenarios.Inject); ok && !real.SparesGuests(inject.Fault) {
+		if inject, ok := step.Do.(scenarios.Inject); ok && !inject.Fault.Definition().SparesOthers() {
 			return false, fmt.Sprintf("line %d, %q: this Redis is not ours", step.Line, inject.Fault)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockfault/lockfault/internal/containers"
 	"github.com/lockfault/lockfault/internal/harness/client"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/strategies"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if os.Getenv(watchmanProcess) != "" {
-		if err := worlds.Watch(os.Stdin); err != nil {
+		if err := (containers.Docker{}).Watch(os.Stdin); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -81,7 +82,7 @@ func venue(t *testing.T, place worlds.Place) *worlds.Env {
 			return cmd
 		}
 	}
-	v, err := worlds.NewVenue(place, worlds.Programs{Client: as(clientProcess), Watchman: as(watchmanProcess)})
+	v, err := worlds.NewVenue(place, worlds.Programs{Client: as(clientProcess), Watchman: as(watchmanProcess), Containers: containers.Docker{}})
 	if err != nil {
 		t.Fatal(err)
 	}

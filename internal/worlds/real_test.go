@@ -185,7 +185,7 @@ func playReal(t *testing.T, strategy string, script *scenarios.Script, lease tim
 // needServer ends a test that needs a redis-server which isn't there.
 func needServer(t *testing.T) {
 	t.Helper()
-	err := worlds.Place{World: worlds.Process}.Check(t.Context())
+	err := worlds.Place{World: worlds.Process}.Check(t.Context(), nil)
 	switch {
 	case err == nil:
 	case os.Getenv("CI") != "":

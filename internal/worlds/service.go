@@ -66,7 +66,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 		if !ok {
 			continue
 		}
-		between := faults.BetweenNodes(inject.Fault)
+		between := faults.AreBetweenNodes(inject.Fault)
 		order, isOrder := inject.Fault.(faults.Order)
 		switch {
 		case isOrder:

@@ -4,7 +4,7 @@
 // A [Place] selects the world and its resources, and can be sent to another process. The [Env] of a
 // Place is a [harness.Place]: it opens a world for each cell, and decides whether the machine was
 // fast enough for a verdict. Packages that run only in virtual time must not import worlds, because
-// it links containers and toxiproxy.
+// it links toxiproxy.
 package worlds
 
 import (
@@ -106,12 +106,13 @@ func (p Place) Crowd() int {
 
 // Check reports whether cells can run at this place: whether the server program, the container
 // engine, or the user's server is available. Check blocks until that is known. The error names, in
-// one line, the missing part and the remedy.
-func (p Place) Check(ctx context.Context) error {
+// one line, the missing part and the remedy. Only the world Docker needs engine, which may be nil
+// elsewhere.
+func (p Place) Check(ctx context.Context, engine Containers) error {
 	if !p.Real() {
 		return nil
 	}
-	k, err := p.kind()
+	k, err := p.kind(engine)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (p Place) Sweep() {
 	if p.Real() {
 		tempdir.Sweep(p.Temp, clocksPrefix)
 	}
-	if k, err := p.kind(); err == nil {
+	if k, err := p.kind(nil); err == nil {
 		if k, ok := k.(sweeper); ok {
 			k.sweep()
 		}
@@ -135,7 +136,7 @@ func (p Place) Sweep() {
 // cells have ended. Leave has no effect in other worlds, or if cells remove their own keys. Leave
 // blocks until the removal is done or ctx is done.
 func (p Place) Leave(ctx context.Context) error {
-	if k, err := p.kind(); err == nil {
+	if k, err := p.kind(nil); err == nil {
 		if k, ok := k.(leaver); ok {
 			return k.leave(ctx)
 		}

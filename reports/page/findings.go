@@ -26,6 +26,8 @@ type Findings struct {
 type Finding struct {
 	ID             string // ID of its story
 	Anomaly, Means string
+	Verdict        string // what the anomaly means for the lock, and why
+	Bug            bool
 	Moves          int
 	Requests       int
 	ShrunkFrom     int

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"flag"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,11 +12,13 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// TestPictures takes the screenshots for docs/reports.md from the report in LOCKFAULT_REPORT, as
+var reportDir = flag.String("report", "", "absolute path of the `directory` of the report for the screenshots in docs (default empty: a report of the test's own, and no file in docs)")
+
+// TestPictures takes the screenshots for docs/reports.md from the report in the directory -report, as
 // make pictures does. Fonts differ between machines, so the test does not compare screenshots, but
 // checks that the page is visible.
 func TestPictures(t *testing.T) {
-	dir, docs := os.Getenv("LOCKFAULT_REPORT"), t.TempDir()
+	dir, docs := *reportDir, t.TempDir()
 	address, story := "", "#redlock/gc-pause"
 	if dir == "" {
 		address = report(t)

@@ -33,8 +33,8 @@ const Patterns = `<defs><pattern id="lf-fold" width="6" height="6" patternUnits=
 // ones: the page's script stretches time by moving absolute coordinates only, so glyphs keep their
 // shape.
 type canvas struct {
-	b        strings.Builder
-	unscaled bool
+	b          strings.Builder
+	standalone bool
 }
 
 // brief escapes the characters that are special between tags.
@@ -56,7 +56,7 @@ func (c *canvas) element(name string, attributes ...attribute) {
 
 // quoted returns an attribute's value, in quotation marks if they are needed.
 func (c *canvas) quoted(value string) string {
-	if c.unscaled || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
+	if c.standalone || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
 		return `"` + html.EscapeString(value) + `"`
 	}
 	return value
@@ -64,7 +64,7 @@ func (c *canvas) quoted(value string) string {
 
 // escaped returns an escaped text for use between tags. In a page it keeps apostrophes.
 func (c *canvas) escaped(text string) string {
-	if c.unscaled {
+	if c.standalone {
 		return html.EscapeString(text)
 	}
 	return brief.Replace(text)
@@ -75,7 +75,7 @@ func (c *canvas) end(element, title string) {
 	switch {
 	case title != "":
 		c.b.WriteString("><title>" + c.escaped(title) + "</title></" + element + ">")
-	case c.unscaled:
+	case c.standalone:
 		c.b.WriteString("/>")
 	default: // without the space, the slash would belong to the previous value
 		c.b.WriteString(" />")
@@ -169,12 +169,12 @@ func (c *canvas) write(w io.Writer, width, height float64, name string, more ...
 	c.b.Reset()
 	attributes := []attribute{{"class", "lf"}, {"role", "img"}, {"width", at(width)}, {"height", at(height)},
 		{"viewBox", fmt.Sprintf("0 0 %s %s", at(width), at(height))}, {"aria-label", name}}
-	if c.unscaled {
+	if c.standalone {
 		attributes = append([]attribute{{"xmlns", "http://www.w3.org/2000/svg"}}, attributes...)
 	}
 	c.element("svg", append(attributes, more...)...)
 	c.b.WriteString(">")
-	if c.unscaled {
+	if c.standalone {
 		c.b.WriteString("<style>" + Style + "svg{background:#fff;color:#1b1f24}@media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}}</style>" + Patterns)
 	}
 	c.b.WriteString(inner + "</svg>\n")

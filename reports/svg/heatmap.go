@@ -42,7 +42,7 @@ const (
 // Write draws the map. If alone is true, the output is a complete file. A pattern and the legend
 // distinguish the areas, not only their colours.
 func (h Heat) Write(w io.Writer, alone bool) error {
-	c := &canvas{unscaled: alone}
+	c := &canvas{standalone: alone}
 	left, high, rows := 16.0, heatLine, 1
 	if h.Y != nil {
 		left, high, rows = heatLeft, heatWide, h.Y.Steps

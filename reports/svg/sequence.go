@@ -19,7 +19,7 @@ const (
 // between the participants. A bar on a client's line shows a hold, and a bar on a server's line
 // shows that the key has an owner. If alone is true, the output is a complete file.
 func Sequence(w io.Writer, p diagram.Picture, alone bool) error {
-	c := &sequence{canvas: canvas{unscaled: alone}, labels: canvas{unscaled: alone}}
+	c := &sequence{canvas: canvas{standalone: alone}, labels: canvas{standalone: alone}}
 	x := func(lane int) float64 { return 120 + column*float64(lane) }
 	bottom := headTop + 14 + rowHeight*float64(len(p.Points))
 	y := func(i int) float64 { return headTop + 20 + rowHeight*float64(i) }

@@ -34,7 +34,7 @@ type timeline struct {
 // the faults. If alone is true, the output is a complete file with its style. Otherwise it is an
 // element of a page, above the picture's sentences, whose text it does not repeat.
 func Timeline(w io.Writer, p diagram.Picture, alone bool) error {
-	t := &timeline{canvas: canvas{unscaled: alone}, p: p}
+	t := &timeline{canvas: canvas{standalone: alone}, p: p}
 	y := lanesTop
 	for _, lane := range p.Lanes {
 		t.tops = append(t.tops, y)
@@ -255,7 +255,7 @@ func (t *timeline) span(s diagram.Span) {
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
 	says := s.Text
-	if !t.unscaled && s.Kind == diagram.Key && s.Owner >= 0 { // an arrow shows that the owner sent the command
+	if !t.standalone && s.Kind == diagram.Key && s.Owner >= 0 { // an arrow shows that the owner sent the command
 		own := ", by a command of " + t.p.Lanes[s.Owner].Name
 		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
@@ -291,7 +291,7 @@ func (t *timeline) beyond(from, to time.Duration) (before, behind time.Duration)
 // bar draws a span. If the span is cut in a file of its own, its title gives the visible length; in
 // a page the script does.
 func (t *timeline) bar(class, says, d string, before, behind, length time.Duration) {
-	if before+behind > 0 && t.unscaled {
+	if before+behind > 0 && t.standalone {
 		says += " (the picture shows " + diagram.Words(length-before-behind) + " of it)"
 	}
 	for _, cut := range []time.Duration{before, behind} {
@@ -364,13 +364,13 @@ func (t *timeline) points() {
 	var marks []mark
 	told := map[diagram.Sentence]bool{}
 	for _, sentence := range t.p.Sentence {
-		told[sentence] = !t.unscaled
+		told[sentence] = !t.standalone
 	}
 	for _, m := range t.p.Points {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
 		case m.Kind.Between() && m.Kind != diagram.Write && m.Kind != diagram.Rounds && m.From >= 0 && m.To >= 0:
-			if d := t.message(m, x); t.unscaled {
+			if d := t.message(m, x); t.standalone {
 				t.path("m", messageOf(m), d)
 			} else { // in a page the text is elsewhere
 				from, to, _ := strings.Cut(d, "L")

@@ -2,8 +2,8 @@
 // apart that small differences in timing cannot change the result. The scripts serve to compare the
 // world of virtual time with real servers.
 //
-// The inputs are a seed and a strategy; the output is the text of a script. The only package of
-// this module that racefree imports is scenarios, whose parser decides which lines are valid.
+// The inputs are a seed and a strategy; the output is the text of a script. The package imports
+// scenarios, whose parser decides which lines are valid, and faults for their table.
 //
 // # Why the scripts have no races
 //
@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -138,7 +139,7 @@ func (w *writer) epoch() {
 			w.wait()
 		}
 		for range 1 + w.IntN(2) { // faults that precede an operation are at the same time as the operation
-			if !w.befall() {
+			if !w.fault() {
 				break
 			}
 		}
@@ -166,9 +167,9 @@ func (w *writer) act() {
 	))
 }
 
-// befall generates a fault. befall reports whether the fault may occur at the same time as an
+// fault generates a fault. fault reports whether the fault may occur at the same time as an
 // operation.
-func (w *writer) befall() (goesOn bool) {
+func (w *writer) fault() (goesOn bool) {
 	c, n := w.pick(w.clients...), fmt.Sprint("n", 1+w.IntN(w.of.Nodes))
 	s := fmt.Sprintf("%s/%d", n, w.IntN(1+w.replicas))
 	switch w.IntN(10) {
@@ -190,7 +191,13 @@ func (w *writer) befall() (goesOn bool) {
 	case 5: // clients
 		w.add(w.pick(c+" pause", c+" pause", c+" resume", c+" resume", c+" crash", c+" restart", c+" clock +1.3333ttl", c+" clock "+w.pick(w.spans.back...)))
 	case 6: // nodes
-		w.add(w.pick(n+" crash", n+" restart", n+" restart empty", n+" pause", n+" resume", n+" flush", n+" evict", n+" script-flush"))
+		var lines []string
+		for _, d := range faults.Definitions() {
+			for _, args := range d.RaceFree {
+				lines = append(lines, strings.TrimRight(n+" "+d.Word+" "+args, " "))
+			}
+		}
+		w.add(w.pick(lines...))
 	case 7: // clocks
 		w.add(w.pick(n, s) + " clock " + w.pick(append(w.spans.back, "+1.3333ttl")...))
 	case 8: // servers and roles
@@ -223,6 +230,7 @@ func (w *writer) rest() {
 			s := fmt.Sprintf("%s/%d", n, k)
 			w.add(s + " resume")
 			w.add(s + " restart")
+			w.add(s + " full off")
 		}
 	}
 	for _, c := range w.clients {

@@ -8,7 +8,7 @@ import (
 )
 
 // Every script parses, a seed says it all, and another says something else.
-func TestScripts(t *testing.T) {
+func TestSlowScripts(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
 		of := racefree.Subject{Name: "fenced", Nodes: 1 + int(seed%3), Replicas: 2}

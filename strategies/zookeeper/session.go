@@ -111,7 +111,7 @@ func (s *session) node(path string) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	slices.SortFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+	slices.SortFunc(children, func(a, b string) int { return strings.Compare(sequenceNumber(a), sequenceNumber(b)) })
 	for i, name := range children {
 		ok, stat, err := s.conn.Exists(path + "/" + name)
 		if err != nil {
@@ -139,9 +139,9 @@ func (s *session) queues(ctx context.Context, path string) <-chan struct{} {
 	return seen
 }
 
-// number returns the number that a server has appended to a node's name, with a fixed number of
+// sequenceNumber returns the number that a server has appended to a node's name, with a fixed number of
 // digits.
-func number(name string) string { return name[strings.LastIndex(name, "-")+1:] }
+func sequenceNumber(name string) string { return name[strings.LastIndex(name, "-")+1:] }
 
 // clear deletes the node of this session below the given path, and reports whether there was one.
 // clear blocks until a server has confirmed the deletion, or the session is closed.

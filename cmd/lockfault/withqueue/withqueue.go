@@ -1,5 +1,5 @@
 // Package withqueue adds distributed work to a program of package lockfault: the commands queue and
-// worker, and the flag --on of other commands. The package is separate because it links a NATS
+// worker, and the flag --queue of other commands. The package is separate because it links a NATS
 // server.
 package withqueue
 

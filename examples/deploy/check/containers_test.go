@@ -171,7 +171,7 @@ func TestCompose(t *testing.T) {
 	if !strings.HasPrefix(at, "127.0.0.1:") {
 		t.Fatalf("the queue is published on %s", at)
 	}
-	got, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://"+at, "--queue-creds", key)...)
+	got, stderr, status := lockfault(ctx, nil, append(args, "--queue", "nats://"+at, "--queue-creds", key)...)
 	if strings.TrimRight(got, "\n") != want || status != 0 {
 		t.Errorf("by the queue, from outside: status %d: %s\n%s\nhere:\n%s", status, stderr, got, want)
 	}
@@ -188,7 +188,7 @@ func TestCompose(t *testing.T) {
 		{"a user and a password", "does not accept the credentials", []string{"nats://" + at, "--queue-creds", user}},
 		{"a password in the address", "write USER:PASSWORD to a file", []string{"nats://lockfault:" + password + "@" + at}},
 	} {
-		_, stderr, status := lockfault(ctx, nil, slices.Concat(args, []string{"--on"}, refused.on)...)
+		_, stderr, status := lockfault(ctx, nil, slices.Concat(args, []string{"--queue"}, refused.on)...)
 		if status != 2 || !strings.Contains(stderr, refused.says) || strings.Contains(stderr, password) {
 			t.Errorf("%s is not refused: status %d: %s", refused.about, status, stderr)
 		}
@@ -346,7 +346,7 @@ func TestCluster(t *testing.T) {
 	}
 	soak := c.pods["lockfault-soak"]
 	less := []string{"--for=8h", window, "--format=json"} // the last of a flag holds
-	on := slices.Index(soak.container().Args, "--on")
+	on := slices.Index(soak.container().Args, "--queue")
 	want := here(t, ctx, slices.Concat(soak.args("")[:on], slices.DeleteFunc(soak.args("")[on+2:], func(arg string) bool { return strings.HasPrefix(arg, "--queue-creds=") }), less))
 	ask := func(name string) string { return e.run(t, ctx, append(command(soak, name, "--rm"), less...)...) }
 	if got := ask("before"); got != want {

@@ -15,6 +15,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +25,28 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
+
+// A MissingError reports that the programs of a server were not found. The error says what to do.
+type MissingError struct {
+	// What is the missing program, Cure says what to do.
+	What, Cure string
+	Why        error
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("there is no %s (%v): %s", e.What, e.Why, e.Cure)
+}
+
+func (e *MissingError) Unwrap() error { return e.Why }
+
+// Environment returns the environment of servers: this process's, without the variables whose names
+// begin with one of the prefixes, because they would change the servers' configuration, and with
+// others.
+func Environment(without []string, with ...string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+	}), with...)
+}
 
 // Options configure a host.
 type Options struct {
@@ -95,6 +119,20 @@ func (h *Host) Ports() *ports.Ports { return h.ports }
 // Enter begins a call that may start a process, as [real.Starts] specifies; leave ends the call.
 func (h *Host) Enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	return h.starts.Enter(ctx, h.options.Limit)
+}
+
+// Begin calls start, which starts the server of that name, as [Host.Enter] specifies. Its errors
+// name the server.
+func (h *Host) Begin(ctx context.Context, name string, start func(context.Context) error) error {
+	ctx, leave, err := h.Enter(ctx)
+	if err == nil {
+		err = start(ctx)
+		leave()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: start %s: %w", h.options.Name, name, err)
+	}
+	return nil
 }
 
 // Add adds a daemon and starts nothing. The name must be unused and valid as a file name. Close

@@ -43,7 +43,7 @@ func nought(l *lua.LState) int {
 func raise(l *lua.LState) int {
 	value := l.Get(1)
 	if n, ok := value.(lua.LNumber); ok {
-		value = lua.LString(number(n))
+		value = lua.LString(formatNumber(n))
 	}
 	if text, ok := value.(lua.LString); ok {
 		value = where(l, l.OptInt(2, 1)) + text
@@ -186,7 +186,7 @@ func convert(f lua.LGFunction, numbers, texts []int) lua.LGFunction {
 		}
 		for _, i := range texts {
 			if n, ok := l.Get(i).(lua.LNumber); ok {
-				l.Replace(i, lua.LString(number(n)))
+				l.Replace(i, lua.LString(formatNumber(n)))
 			}
 		}
 		return f(l)
@@ -218,7 +218,7 @@ func inBytes(first, last byte) lua.LGFunction {
 func tostring(l *lua.LState) int {
 	value := l.CheckAny(1)
 	if n, ok := value.(lua.LNumber); ok {
-		value = lua.LString(number(n))
+		value = lua.LString(formatNumber(n))
 	} else {
 		value = l.ToStringMeta(value)
 	}
@@ -229,13 +229,13 @@ func tostring(l *lua.LState) int {
 // toString returns the text of a value without its metatable's conversion.
 func toString(value lua.LValue) string {
 	if n, ok := value.(lua.LNumber); ok {
-		return number(n)
+		return formatNumber(n)
 	}
 	return value.String()
 }
 
-// number returns a number as Lua writes it, with 14 digits.
-func number(n lua.LNumber) string { return digits(float64(n), 14) }
+// formatNumber returns a number as Lua writes it, with 14 digits.
+func formatNumber(n lua.LNumber) string { return digits(float64(n), 14) }
 
 // digits formats f as C's %.*g.
 func digits(f float64, precision int) string {

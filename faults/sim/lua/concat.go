@@ -16,7 +16,7 @@ const textOfNumber = "\x00text"
 func asText(l *lua.LState) int {
 	value := l.Get(1)
 	if n, ok := value.(lua.LNumber); ok {
-		value = lua.LString(number(n))
+		value = lua.LString(formatNumber(n))
 	}
 	l.Push(value)
 	return 1

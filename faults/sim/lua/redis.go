@@ -119,7 +119,7 @@ func (m *Machine) sha1hex(l *lua.LState) int {
 	case lua.LString:
 		text = string(value)
 	case lua.LNumber:
-		text = number(value)
+		text = formatNumber(value)
 	}
 	l.Push(lua.LString(Sum(text)))
 	return 1

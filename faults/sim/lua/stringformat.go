@@ -153,7 +153,7 @@ func (d directive) text(l *lua.LState, arg int) string {
 	case lua.LString:
 		return string(value)
 	case lua.LNumber:
-		return number(value)
+		return formatNumber(value)
 	}
 	wants(l, arg, "string")
 	return ""

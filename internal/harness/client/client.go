@@ -103,7 +103,7 @@ func (c *Client) Make() Report {
 	if c.lock, err = c.lockOn(c.setup.Key); err != nil {
 		return Report{Kind: Refused, Error: cmp.Or(err.Error(), "its New returned an error that says nothing")}
 	}
-	_, fenced := c.lock.(strategies.Fenced)
+	_, fenced := strategies.As[strategies.Fenced](c.lock)
 	return Report{Kind: Made, Fenced: fenced, Cancels: true}
 }
 

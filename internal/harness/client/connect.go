@@ -26,6 +26,7 @@ func (c *Client) connect(i int, node string) (redis.UniversalClient, error) {
 	// Small buffers save memory in short-lived worlds; a larger message is sent in parts, with the
 	// same effect.
 	options.ReadBufferSize, options.WriteBufferSize = 1<<10, 1<<10
+	options.PipelineReadBufferSize, options.PipelineWriteBufferSize = 1<<10, 1<<10
 	return redis.NewClient(options), nil
 }
 
@@ -42,5 +43,8 @@ func (s Setup) Options() *redis.Options {
 	// Timers that wait for a free connection are shared between bubbles. Such sharing is a fatal
 	// error; with a large pool there is always a free connection.
 	o.PoolSize, o.ConnMaxIdleTime = 128, -1
+	// Pipelines have their own connections with these sizes set. Without them, that depends on the
+	// version of go-redis, and the history of a lock would depend on it, too.
+	o.PipelineReadBufferSize, o.PipelineWriteBufferSize = 128<<10, 128<<10
 	return o
 }

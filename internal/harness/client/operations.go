@@ -29,7 +29,7 @@ func (c *Client) warmUp() {
 	}
 	if err != nil {
 		c.report(Report{Kind: Failed, Error: fmt.Sprintf(
-			"failed to %s %s in its warm-up, on healthy nodes, where only its own clients have touched that key, one after the other: %v",
+			"failed to %s %s in its warm-up, on healthy nodes, where no other client has touched that key: %v",
 			did, c.setup.WarmUp, err)})
 	}
 }
@@ -56,7 +56,7 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 		if op != checker.Extend {
 			r.Token = c.token()
 		}
-		if lock, ok := c.lock.(strategies.Validity); ok {
+		if lock, ok := strategies.As[strategies.Validity](c.lock); ok {
 			until := lock.ValidUntil()
 			r.Until = &until
 		}
@@ -95,14 +95,14 @@ func (c *Client) holds(number int) {
 		c.lossHeard = nil
 	}
 	c.hold = number
-	if lock, ok := c.lock.(strategies.LossNotifier); ok && number != 0 {
+	if lock, ok := strategies.As[strategies.LossNotifier](c.lock); ok && number != 0 {
 		c.lossHeard = make(chan struct{})
 		go c.hear(lock.Lost(), number, c.lossHeard)
 	}
 }
 
 func (c *Client) token() int64 {
-	if lock, ok := c.lock.(strategies.Fenced); ok {
+	if lock, ok := strategies.As[strategies.Fenced](c.lock); ok {
 		return lock.Token()
 	}
 	return 0
@@ -133,7 +133,7 @@ func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 	case checker.Acquire:
 		return c.lock.Acquire(ctx)
 	case checker.TryAcquire:
-		if lock, ok := c.lock.(strategies.TryAcquirer); ok {
+		if lock, ok := strategies.As[strategies.TryAcquirer](c.lock); ok {
 			return lock.TryAcquire(ctx)
 		}
 		ctx, cancel := context.WithTimeout(ctx, c.setup.TTL/c.attempts())
@@ -142,7 +142,7 @@ func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 	case checker.Release:
 		return c.lock.Release(ctx)
 	case checker.Extend:
-		if lock, ok := c.lock.(strategies.Extender); ok {
+		if lock, ok := strategies.As[strategies.Extender](c.lock); ok {
 			return lock.Extend(ctx)
 		}
 		return errNoExtend

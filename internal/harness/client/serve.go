@@ -281,6 +281,7 @@ func (start Start) failover() redis.UniversalClient {
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
 		PoolSize: o.PoolSize, ConnMaxIdleTime: o.ConnMaxIdleTime, Protocol: o.Protocol, DisableIdentity: o.DisableIdentity,
+		PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if way, ok := start.Addresses[addr]; ok {
 				addr = way

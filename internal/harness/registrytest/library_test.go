@@ -2,7 +2,9 @@ package registrytest_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"gotest.tools/v3/golden"
+
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/oracle"
 	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/reports"
@@ -22,6 +27,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
+
+var playAll = flag.Bool("all", false, "all seeds in TestEverySeedAgrees, instead of a random selection (default false)")
 
 // eachCell calls f for every strategy under every scenario of the library, a
 // scenario at a time in parallel.
@@ -40,6 +47,40 @@ func eachCell(t *testing.T, f func(t *testing.T, strategy strategies.Strategy, s
 	}
 }
 
+// An outcomeTable collects what each anomaly of each cell means for the class of its lock.
+type outcomeTable struct {
+	mu    sync.Mutex
+	lines map[string][]string // by strategy
+}
+
+func (o *outcomeTable) add(strategy strategies.Strategy, script *scenarios.Script, played harness.Outcome) {
+	var words []string
+	for _, f := range leases.Judge(played.History, leases.LockOf(strategy)) {
+		words = append(words, fmt.Sprintf("%s %s", f.Outcome, f.Anomaly))
+	}
+	if len(words) == 0 {
+		return
+	}
+	class, _ := leases.ClassOf(played.History, leases.LockOf(strategy))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lines == nil {
+		o.lines = map[string][]string{}
+	}
+	o.lines[strategy.Name] = append(o.lines[strategy.Name], fmt.Sprintf("  %s (%s): %s\n", script.Name, class, strings.Join(words, ", ")))
+}
+
+func (o *outcomeTable) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(o.lines)) {
+		slices.Sort(o.lines[name])
+		fmt.Fprintf(&b, "%s\n%s", name, strings.Join(o.lines[name], ""))
+	}
+	return b.String()
+}
+
 // encode returns the bytes of a history's file.
 func encode(t *testing.T, h checker.History) []byte {
 	t.Helper()
@@ -55,6 +96,8 @@ func encode(t *testing.T, h checker.History) []byte {
 // bytes, or the same anomalies where the strategy says that its histories vary.
 func TestEveryCellTwice(t *testing.T) {
 	racetest.Skip(t)
+	outcomes := &outcomeTable{}
+	t.Cleanup(func() { golden.Assert(t, outcomes.String(), "outcomes.txt") }) // when all subtests have ended
 	eachCell(t, func(t *testing.T, strategy strategies.Strategy, script *scenarios.Script) {
 		cell := harness.Cell{Strategy: strategy, Script: script, Seed: 1}
 		first := harness.Play(t, cell)
@@ -65,6 +108,7 @@ func TestEveryCellTwice(t *testing.T) {
 			t.Errorf("%s: %s %v, want %v\n%s", strategy.Name, first.Status, first.Verdict.Anomalies(), first.Expected, first.Reason)
 		}
 		explained(t, first)
+		outcomes.add(strategy, script, first)
 		for _, w := range first.Verdict.Witnesses {
 			if err := oracle.Witness(first.History, w); err != nil {
 				t.Errorf("%s: the witness of %s proves nothing: %v", strategy.Name, w.Anomaly, err)
@@ -187,13 +231,13 @@ func TestEveryLineOfTheLibraryMeetsSomething(t *testing.T) {
 	}
 }
 
-// Another seed changes latencies and ties, never what a scripted scenario shows. Of many
-// seeds some are drawn; LOCKFAULT_ALL asks for all.
+// Another seed changes latencies and ties, never what a scripted scenario shows. Each run makes a
+// random selection of seeds; -all selects all.
 func TestEverySeedAgrees(t *testing.T) {
 	racetest.Skip(t)
 	const many = 20
 	list := rand.Perm(many)
-	if os.Getenv("LOCKFAULT_ALL") == "" {
+	if !*playAll {
 		list = list[:seeds]
 	}
 	for i := range list {
@@ -222,7 +266,7 @@ func TestEveryLeaseAgrees(t *testing.T) {
 	}
 	strategy, _ := all.Registry().Lookup("set-nx-px-lua")
 	for _, script := range library {
-		for _, ttl := range leases {
+		for _, ttl := range ttls {
 			outcome := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: 1, TTL: ttl})
 			if outcome.Status == harness.Error || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
 				t.Errorf("%s with a TTL of %v: %s %v, want %v\n%s", script.Name, ttl, outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/oracle"
 	"github.com/lockfault/lockfault/scenarios"
@@ -105,7 +106,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 				return n + " restart" + pick("", " empty")
 			}
 		case 22:
-			return fmt.Sprintf("%s %s", n, pick("clock +1.1ttl", "clock -0.5ttl", "drift 1.5", "flush", "evict", "script-flush", "pause", "resume"))
+			return fmt.Sprintf("%s %s", n, pick(append(operations(), "clock +1.1ttl", "clock -0.5ttl", "drift 1.5", "pause", "resume")...))
 		case 23:
 			if replicas > 0 {
 				return fmt.Sprintf("%s replication %s", n, pick("stop", "start", "delay 0.1ttl", "delay 0.1ttl jitter 0.1ttl",
@@ -253,4 +254,16 @@ func TestTimersOfOneInstant(t *testing.T) {
 			}
 		}
 	}
+}
+
+// operations returns the faults of nodes that are an operator's commands, without the nodes.
+func operations() (list []string) {
+	for _, d := range faults.Definitions() {
+		for _, args := range d.RaceFree {
+			if d.Group == "node" {
+				list = append(list, strings.TrimSpace(d.Word+" "+args))
+			}
+		}
+	}
+	return list
 }

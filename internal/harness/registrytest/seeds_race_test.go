@@ -8,7 +8,7 @@ import "time"
 // expensive; make test has the larger number without it.
 const seeds = 1
 
-var leases = []time.Duration{time.Second}
+var ttls = []time.Duration{time.Second}
 
 // raced says whether the race detector is there.
 const raced = true

@@ -20,7 +20,7 @@ func cell() item.Cell {
 
 func search() item.Search {
 	return item.Search{Strategy: "redlock", Nodes: 3, Seed: 1, Bound: explore.Bound{
-		Clients: 2, Rounds: 1, Nodes: 3, TTL: 30 * time.Second, Budget: map[explore.Fault]int{explore.Crash: 1}, Until: []checker.Anomaly{checker.Overlap},
+		Clients: 2, Rounds: 1, Nodes: 3, TTL: 30 * time.Second, Budget: map[explore.BudgetKind]int{explore.Crash: 1}, Until: []checker.Anomaly{checker.Overlap},
 		Shard: 1, Shards: 4,
 	}}
 }

@@ -33,6 +33,7 @@ type job struct {
 	had      map[string]bool       // items answered before they were put, by name
 	pending  map[string]queue.Item // items that were put, and whose answers Next has not returned
 	ready    []stored              // answers to pending items
+	opened   map[string]uint64     // position of the last answer to each item that was returned or refused
 	heard    time.Time             // time of the last answer, or of the last check for lost items
 	more     chan struct{}         // signals that ready is not empty; has a buffer of 1
 }
@@ -43,13 +44,14 @@ type stored struct {
 	name    string
 	headers nats.Header
 	text    []byte
+	at      uint64 // position in the stream; 0 if it is unknown
 }
 
 func (a stored) object() string { return a.headers.Get(objectHeader) }
 
 // Campaign implements [queue.Conn].
 func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Job, error) {
-	g := &job{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
+	g := &job{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, opened: map[string]uint64{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
 	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
 		consumer, err := c.consumer(ctx, p, kind)
 		if err != nil {
@@ -127,10 +129,12 @@ func (g *job) read(ctx context.Context, from uint64) uint64 {
 		if err != nil {
 			return from
 		}
+		a := stored{name: lastToken(m.Subject()), headers: m.Headers(), text: m.Data()}
 		if about, err := m.Metadata(); err == nil {
-			from = about.Sequence.Stream + 1
+			a.at = about.Sequence.Stream
+			from = a.at + 1
 		}
-		g.note(stored{lastToken(m.Subject()), m.Headers(), m.Data()})
+		g.note(a)
 	}
 }
 
@@ -199,7 +203,7 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 		case <-g.more:
 		case <-timer.C:
 			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempt)
-			err := g.mend(within)
+			err := g.restoreLost(within)
 			cancel()
 			if err != nil && !passes(err) {
 				return queue.Answer{}, err
@@ -233,14 +237,17 @@ func (g *job) pop() (a stored, ok bool) {
 	defer g.mu.Unlock()
 	for len(g.ready) > 0 && !ok {
 		a, g.ready = g.ready[0], g.ready[1:]
-		_, ok = g.pending[a.name] // false if the same answer was already found in another way
+		// The reader and restoreLost may find the same answer. The item of a refused answer is still
+		// pending, so only the position shows that the answer was opened before.
+		_, pending := g.pending[a.name]
+		ok = pending && (a.at == 0 || a.at != g.opened[a.name])
 	}
 	return a, ok
 }
 
-// mend looks for answers that were not received, and publishes lost items again. A server that lost
+// restoreLost looks for answers that were not received, and publishes lost items again. A server that lost
 // its disk has lost what it should have kept.
-func (g *job) mend(ctx context.Context) error {
+func (g *job) restoreLost(ctx context.Context) error {
 	g.mu.Lock()
 	var list []queue.Item
 	for _, item := range g.pending {
@@ -294,7 +301,7 @@ func (g *job) readAnswer(ctx context.Context, name string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	return stored{name, m.Header, m.Data}, nil
+	return stored{name, m.Header, m.Data, m.Sequence}, nil
 }
 
 // A badAnswer is the error of an answer that is refused, whoever stored it.
@@ -308,10 +315,15 @@ func (b *badAnswer) Error() string { return b.err.Error() }
 // open returns an answer, and marks its item as returned. An answer that is refused or was removed
 // is replaced by the next one.
 func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
-	answer, err := g.fetch(ctx, a)
+	answer, at, err := g.fetch(ctx, a)
 	var bad *badAnswer
+	if err == nil || errors.As(err, &bad) {
+		g.mu.Lock()
+		g.opened[a.name] = at
+		g.mu.Unlock()
+	}
 	switch {
-	case errors.As(err, &bad):
+	case bad != nil:
 		return g.refuseStored(ctx, a.name, bad)
 	case errors.Is(err, jetstream.ErrMsgNotFound): // another process has removed the answer
 		g.mu.Lock()
@@ -332,14 +344,21 @@ func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
 	return answer, nil
 }
 
-// fetch returns an answer, or a badAnswer if it is not signed by a worker that is not excluded.
-func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
-	name := a.name
+// fetch returns an answer and its position in the stream. The error is a badAnswer if the answer is
+// not signed by a worker, or if the worker is excluded.
+func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, at uint64, err error) {
 	if a.object() == "" && a.text == nil {
-		if a, err = g.readAnswer(ctx, name); err != nil {
-			return answer, err
+		if a, err = g.readAnswer(ctx, a.name); err != nil {
+			return answer, 0, err
 		}
 	}
+	answer, err = g.verified(ctx, a)
+	return answer, a.at, err
+}
+
+// verified returns the answer that is stored, with the errors of fetch.
+func (g *job) verified(ctx context.Context, a stored) (answer queue.Answer, err error) {
+	name := a.name
 	if a.object() != "" {
 		if a.text, err = g.object(ctx, name, a.object()); err != nil {
 			return answer, err

@@ -166,6 +166,41 @@ func TestBadAnswersAreRefused(t *testing.T) {
 	}
 }
 
+// A refused answer counts once, although the requester looks for lost answers again and again and so
+// finds it twice.
+func TestRefusedOnce(t *testing.T) {
+	t.Parallel()
+	at := serve(t)
+	conn, err := natsserver.Engine{Engine: nats.Engine{Quiet: time.Millisecond}}.Connect(t.Context(), at, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	g := campaign(t, conn, "c")
+	js := raw(t, at)
+	const items = 50
+	for i := range items {
+		put(t, g, queue.Cell, fmt.Sprint("a", i))
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for range items {
+			next(t, g)
+		}
+	}()
+	for i := range items {
+		if _, err := js.PublishMsg(t.Context(), &client.Msg{Subject: resultSubject(t, js, fmt.Sprint("a", i)), Data: []byte("garbage")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work(t, connect(t, at), ours, queue.Worker{Do: echo})
+	<-answered
+	if g.Refused() > items {
+		t.Errorf("%d answers were refused, want at most %d", g.Refused(), items)
+	}
+}
+
 // resultSubject returns the subject of the answer to the only waiting item.
 func resultSubject(t *testing.T, js jetstream.JetStream, name string) string {
 	t.Helper()
@@ -181,9 +216,9 @@ func resultSubject(t *testing.T, js jetstream.JetStream, name string) string {
 	return strings.Join([]string{"lockfault.result", tokens[2], tokens[4], name}, ".")
 }
 
-// TestAnExcludedWorker checks that all answers of an excluded worker are refused, and that an item
+// TestSlowAnExcludedWorker checks that all answers of an excluded worker are refused, and that an item
 // is not published again forever.
-func TestAnExcludedWorker(t *testing.T) {
+func TestSlowAnExcludedWorker(t *testing.T) {
 	t.Parallel()
 	at := serve(t)
 	bad := connect(t, at)

@@ -213,9 +213,9 @@ func TestAnAnswerThatIsTooLate(t *testing.T) {
 	}
 }
 
-// TestWhatIsLostIsPutAnew checks that lost items are published again, and that an answer found in
+// TestSlowWhatIsLostIsPutAnew checks that lost items are published again, and that an answer found in
 // two ways is returned once.
-func TestWhatIsLostIsPutAnew(t *testing.T) {
+func TestSlowWhatIsLostIsPutAnew(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	impatient := natsserver.Engine{Engine: nats.Engine{Quiet: 5 * time.Millisecond}}

@@ -166,7 +166,7 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 			return c, err
 		}
 		for range workers {
-			args := []string{"worker", "--join", "nats://" + at, "--queue-creds", key}
+			args := []string{"worker", "--queue", "nats://" + at, "--queue-creds", key}
 			if workers > 1 {
 				args = append(args, "--jobs", "1")
 			}
@@ -177,7 +177,7 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 			others = append(others, p)
 		}
 		time.Sleep(2 * time.Second) // until the workers wait for work: their start is not measured
-		command = append(slices.Clone(command), "--on", "nats://"+at, "--queue-creds", key)
+		command = append(slices.Clone(command), "--queue", "nats://"+at, "--queue-creds", key)
 	}
 	began := time.Now()
 	p, err := b.start(command...)

@@ -136,7 +136,7 @@ func (d *drill) begin(ctx context.Context) (err error) {
 		return fmt.Errorf("%w\n%s", err, d.said())
 	}
 	for i := range d.workers {
-		d.workers[i] = &process{args: []string{"worker", "--join", d.cluster.urls, "--queue-creds", d.cluster.creds, "--jobs", "1"}}
+		d.workers[i] = &process{args: []string{"worker", "--queue", d.cluster.urls, "--queue-creds", d.cluster.creds, "--jobs", "1"}}
 		if err := d.start(d.workers[i]); err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func findings(dir string) (string, error) {
 // share runs a command on the queue, with kills until left of them remain. share returns the
 // standard output and the error of the publisher.
 func (d *drill) share(ctx context.Context, args []string, left int) ([]byte, error) {
-	publisher := &process{args: append(slices.Clone(args), "--on", d.cluster.urls, "--queue-creds", d.cluster.creds)}
+	publisher := &process{args: append(slices.Clone(args), "--queue", d.cluster.urls, "--queue-creds", d.cluster.creds)}
 	if err := d.start(publisher); err != nil {
 		return nil, err
 	}

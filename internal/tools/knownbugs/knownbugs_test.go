@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,9 +14,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// everything has all of the table played on real servers, and not some scripts that are
-// drawn.
-const everything = "LOCKFAULT_ALL"
+var playAll = flag.Bool("all", false, "all scripts of the table on real servers, instead of a random selection (default false)")
 
 // build compiles the program that the page is about, and goes to the repository's root.
 func build(t *testing.T) string {
@@ -75,7 +74,7 @@ func TestThePageIsTrue(t *testing.T) {
 		}
 	})
 	t.Run("process", func(t *testing.T) {
-		switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
+		switch err := (worlds.Place{World: worlds.Process}).Check(t.Context(), nil); {
 		case err == nil:
 		case os.Getenv("CI") != "":
 			t.Fatal(err)
@@ -83,7 +82,7 @@ func TestThePageIsTrue(t *testing.T) {
 			t.Skip(err)
 		}
 		scripts := names()
-		if os.Getenv(everything) == "" {
+		if !*playAll {
 			const some = 4
 			rand.Shuffle(len(scripts), func(i, j int) { scripts[i], scripts[j] = scripts[j], scripts[i] })
 			scripts = scripts[:some]
@@ -158,4 +157,18 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s names no source", file)
 		}
 	}
+}
+
+// parseRows parses the rows of a page.
+func parseRows(page string) (all []row) {
+	_, table, _ := strings.Cut(page, "\n|---")
+	for _, line := range strings.Split(table, "\n")[1:] {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 7 {
+			break
+		}
+		first, last := strings.TrimPrefix(strings.TrimPrefix(cells[0], "|"), " "), strings.TrimSuffix(cells[6], " |")
+		all = append(all, row{first, cells[1], cells[2], cells[3], strings.Trim(cells[4], "`"), cells[5], last})
+	}
+	return all
 }

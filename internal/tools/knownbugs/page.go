@@ -72,20 +72,6 @@ func (r row) line() string {
 	return "| " + strings.Join([]string{r.library, r.script, r.defect, r.option, strategy, r.sim, r.real}, " | ") + " |"
 }
 
-// parseRows parses the rows of a page.
-func parseRows(page string) (all []row) {
-	_, table, _ := strings.Cut(page, "\n|---")
-	for _, line := range strings.Split(table, "\n")[1:] {
-		cells := strings.Split(line, " | ")
-		if len(cells) != 7 {
-			break
-		}
-		first, last := strings.TrimPrefix(strings.TrimPrefix(cells[0], "|"), " "), strings.TrimSuffix(cells[6], " |")
-		all = append(all, row{first, cells[1], cells[2], cells[3], strings.Trim(cells[4], "`"), cells[5], last})
-	}
-	return all
-}
-
 // page returns the text of docs/track-record.md.
 func page(list []record, versions map[string]string, played map[cellKey]outcome) (string, error) {
 	all, err := rows(list, versions, played)

@@ -20,7 +20,7 @@ func searches(t *testing.T, program string) {
 		t.Run(c.strategy, func(t *testing.T) {
 			args := append([]string{"explore", c.strategy, "--until", c.finds, "--for", "5m"}, strings.Fields(c.budget)...)
 			out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.finds+", after ") {
+			if !strings.Contains(string(out), ": "+c.finds+": ") {
 				t.Errorf("%v finds no %s: %v\n%s", args, c.finds, err, out)
 			}
 		})

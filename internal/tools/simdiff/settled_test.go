@@ -12,7 +12,7 @@ import (
 
 // The replica that a WAIT of 100 ms hears of in time at a lease of a second hears of it with
 // some seeds at one of eight.
-func TestChance(t *testing.T) {
+func TestSlowChance(t *testing.T) {
 	dir := t.TempDir()
 	o := options{lockfault: filepath.Join(dir, "lockfault")}
 	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", o.lockfault, "../../../cmd/lockfault").CombinedOutput(); err != nil {

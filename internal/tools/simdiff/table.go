@@ -74,7 +74,7 @@ func (o options) playRow(ctx context.Context, dir string, r row, t *tally) error
 		args = append(args, "--strategy", r.strategies)
 	}
 	if r.sentinels {
-		args = append(args, "--failover", "sentinel")
+		args = append(args, "--promote-by", "sentinel")
 	}
 	if r.jobs > 0 {
 		args = append(args, "--jobs", fmt.Sprint(max(1, r.jobs*runtime.NumCPU()/2)))

@@ -1,0 +1,56 @@
+package explorecmd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/cli/search"
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/version"
+)
+
+func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&o.shard, "shard", "", "`I/N` for the I-th of N parts of the search, such as 1/4 (default: the whole search)")
+	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as in --shard, but counted from 0, as in an Indexed Job of Kubernetes")
+}
+
+// checkShard parses --shard and --shard-index into o.bound.
+func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
+	for _, f := range []struct {
+		name, text, span string
+		first            int
+	}{{"shard", o.shard, "1 to the second", 1}, {"shard-index", o.shardIndex, "0 to one less than the second", 0}} {
+		if !cmd.Flags().Changed(f.name) {
+			continue
+		}
+		first, second, _ := strings.Cut(f.text, "/")
+		shard, err1 := strconv.Atoi(first)
+		of, err2 := strconv.Atoi(second)
+		switch {
+		case f.text == "":
+			return kit.Usage("--%s is empty: give two numbers, such as %d/4 for the first of four, or leave it out", f.name, f.first)
+		case o.Bound.Shards > 0:
+			return kit.Usage("--shard and --shard-index say the same: leave one of them out")
+		case err1 != nil || err2 != nil || f.text != fmt.Sprintf("%d/%d", shard, of):
+			return kit.Usage("--%s %q: give two numbers, such as %d/4 for the first of four", f.name, f.text, f.first)
+		case of < 1 || of > explore.MaxShards || shard < f.first || shard > of-1+f.first:
+			return kit.Usage("--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, explore.MaxShards, f.span)
+		}
+		o.Bound.Shard, o.Bound.Shards = shard+1-f.first, of
+	}
+	return nil
+}
+
+// originOf returns the identification of this search, without its command.
+func (o *exploreOptions) originOf() (search.Origin, error) {
+	if o.Bound.Shards == 0 {
+		return search.Origin{AtMost: o.Doubled, Version: version.Of()}, nil
+	}
+	build, err := kit.BuildDigest()
+	return search.Origin{Shard: o.Bound.Shard, Shards: o.Bound.Shards, Version: version.Of(), Build: build}, err
+}

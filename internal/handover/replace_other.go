@@ -1,0 +1,22 @@
+//go:build !unix
+
+package handover
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+)
+
+func replace(file string) (int, error) {
+	signal.Ignore(os.Interrupt) // the console interrupts the child, too
+	cmd := exec.Command(file)
+	cmd.Args = os.Args
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}

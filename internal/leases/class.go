@@ -1,0 +1,97 @@
+package leases
+
+import (
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// A Class is a set of promises that locks have in common. A strategy declares its class by a tag of
+// that name; without one, the class follows from what else is known of the lock.
+type Class string
+
+// The classes of docs/leases.md.
+const (
+	Lease            Class = "lease"
+	Validity         Class = "validity"
+	Notifies         Class = "told"
+	Watchdog         Class = "watchdog"
+	WatchdogNotifies Class = "watchdog-told"
+	Reentrant        Class = "reentrant"
+	Fencing          Class = "fencing"
+	Queue            Class = "queue"
+	Replicas         Class = "replicas"
+	Forever          Class = "forever"
+	Majority         Class = "majority"
+	MajorityWatchdog Class = "majority-watchdog"
+)
+
+// Classes returns all classes in the order of docs/leases.md.
+func Classes() []Class {
+	return []Class{Lease, Validity, Notifies, Watchdog, WatchdogNotifies, Reentrant, Fencing, Queue, Replicas, Forever, Majority, MajorityWatchdog}
+}
+
+// A Lock is what is declared of a lock.
+type Lock struct {
+	Tags []string // of its strategy
+}
+
+// LockOf returns what a strategy declares.
+func LockOf(s strategies.Strategy) Lock { return Lock{Tags: s.Tags} }
+
+// ClassOf returns the class by which the lock is judged in a history: the declared one, or else the
+// one that its tags and the history show.
+func ClassOf(h checker.History, l Lock) (class Class, declared bool) {
+	for _, c := range Classes() {
+		if slices.Contains(l.Tags, string(c)) {
+			return c, true
+		}
+	}
+	has := func(tag string) bool { return slices.Contains(l.Tags, tag) }
+	renews := has(strategies.TagRenewing) || renewsItself(h)
+	switch {
+	case has(strategies.TagQuorum) && renews:
+		return MajorityWatchdog, false
+	case has(strategies.TagQuorum):
+		return Majority, false
+	case renews:
+		return Watchdog, false
+	case returns(h, func(e checker.Event) bool { return e.Until > 0 }):
+		return Validity, false
+	case has(strategies.TagFenced):
+		return Fencing, false
+	}
+	return Lease, false
+}
+
+func returns(h checker.History, is func(checker.Event) bool) bool {
+	return slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Return && is(e) })
+}
+
+// renewsItself reports whether a client prolonged its own key by a command that it sent outside all of
+// its operations.
+func renewsItself(h checker.History) bool {
+	keys := map[[2]string]checker.Event{} // by node and server
+	busy := map[string]bool{}             // clients with an operation under way
+	var request checker.Event
+	for _, e := range h.Events {
+		switch e.Kind {
+		case checker.Invoke:
+			busy[e.Client] = true
+		case checker.Return, checker.Crash, checker.Restart:
+			busy[e.Client] = false
+		case checker.Request:
+			request = e
+		case checker.State:
+			key := [2]string{e.Node, e.Server}
+			was := keys[key]
+			keys[key] = e
+			if e.Cause == checker.ByCommand && e.Owner != "" && e.Owner == e.Client && was.Owner == e.Owner && was.Value == e.Value &&
+				e.Expires > was.Expires && was.Expires != 0 && !busy[e.Client] && request.Client == e.Client && request.Time == e.Time {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,685 @@
+package leases
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/rediscmd"
+)
+
+// A judgement judges the occurrences of one history.
+type judgement struct {
+	h         checker.History
+	class     Class
+	incidents []incident
+	nodes     []string
+	// unanswered holds the requests whose replies were lost or late.
+	unanswered []checker.Event
+}
+
+func newJudgement(h checker.History, l Lock) *judgement {
+	class, _ := ClassOf(h, l)
+	return &judgement{h: h, class: class, incidents: incidents(h), nodes: h.Meta.Nodes, unanswered: unanswered(h)}
+}
+
+// majority returns the number of nodes that a quorum lock needs, or 1 for a lock of one node.
+func (j *judgement) majority() int {
+	switch j.class {
+	case Majority, MajorityWatchdog:
+		return len(j.nodes)/2 + 1
+	}
+	return max(1, len(j.nodes))
+}
+
+func (j *judgement) quorum() bool { return j.class == Majority || j.class == MajorityWatchdog }
+func (j *judgement) renews() bool {
+	return j.class == Watchdog || j.class == WatchdogNotifies || j.class == MajorityWatchdog
+}
+
+// find returns the first incident of one of the effects between two times, for which is returns true.
+func (j *judgement) find(from, to time.Duration, is func(incident) bool, effects ...effect) *incident {
+	for k := range j.incidents {
+		if i := &j.incidents[k]; slices.Contains(effects, i.effect) && i.overlaps(from, to) && (is == nil || is(*i)) {
+			return i
+		}
+	}
+	return nil
+}
+
+func ofClient(name string) func(incident) bool {
+	return func(i incident) bool { return i.client == name }
+}
+
+// judge returns the outcome of one occurrence, and the reason.
+func (j *judgement) judge(w checker.Witness) (Outcome, string) {
+	e := make([]checker.Event, len(w.Events))
+	for i, at := range w.Events {
+		e[i] = j.h.Events[at]
+	}
+	first, last := e[0], e[len(e)-1]
+	switch w.Anomaly {
+	case checker.Overlap:
+		return j.overlap(w.Events[0], w.Events[1], last.Time)
+	case checker.StaleWrite:
+		if len(e) < 3 {
+			return Bug, fmt.Sprintf("%s wrote without ever having had the lock", last.Client)
+		}
+		return j.overlap(w.Events[0], w.Events[1], last.Time)
+	case checker.LostLock:
+		return j.lostLock(e)
+	case checker.TokenOrder, checker.RefusedWrite:
+		return j.tokens(first.Time, last.Time)
+	case checker.Keyless:
+		if i := j.find(0, last.Time, nil, moves, clientMoves); i != nil {
+			return Weakness, "the lease is a date by one clock that another clock compares, after " + i.text
+		}
+		if name := j.otherKey(w.Events[0], w.Events[1]); name != "" {
+			return Limitation, fmt.Sprintf("%s may hold the lock by %s, a key that the lock does not declare", first.Client, name)
+		}
+		return Bug, "no fault moved a clock, and a success needs a key"
+	case checker.ForeignRelease, checker.ForeignExtend:
+		return j.foreign(w, e)
+	case checker.Ghost:
+		return j.ghost(w, e)
+	case checker.StuckLock:
+		return j.stuck(w, e)
+	case checker.NotReleased:
+		for _, x := range e {
+			if x.Kind != checker.Return {
+				continue
+			}
+			if i := j.find(first.Time, x.Time, ofClient(x.Client), cutOff, paused); i != nil {
+				return Limitation, "the release did not reach the server: " + i.text
+			}
+			if i := j.find(first.Time, x.Time, nil, unusable, moves, fails, splits); i != nil {
+				return Limitation, "the release did not reach the server: " + i.text
+			}
+		}
+		return Bug, "no fault touched the release"
+	case checker.SelfDeadlock:
+		if j.class == Reentrant {
+			return Bug, "the lock is reentrant"
+		}
+		return Limitation, "a lock that is not reentrant refuses its own holder, too"
+	case checker.Starvation:
+		return j.starvation(w)
+	case checker.Unavailable:
+		return j.unavailable(w)
+	}
+	return Bug, "no fault excuses it"
+}
+
+// start returns when the call that returned at event at was called, and when the last request of its
+// client before that return was sent.
+func (j *judgement) start(at int) (called, sent time.Duration) {
+	ret := j.h.Events[at]
+	called, sent = ret.Time, ret.Time
+	for i := at - 1; i >= 0; i-- {
+		e := j.h.Events[i]
+		if e.Kind == checker.Request && e.Client == ret.Client && sent == ret.Time {
+			sent = e.Sent
+		}
+		if e.Kind == checker.Invoke && e.Call == ret.Call {
+			return e.Time, min(max(sent, e.Time), ret.Time)
+		}
+	}
+	return called, sent
+}
+
+// leaseEnd returns when the lease of client's hold, which began at event began, ends as far as the
+// client can rely on it at time t: on each node, the time at which its latest confirmed request that
+// took or prolonged the key was sent, plus the time to live that it asked for. Of several nodes it is
+// the time from which fewer than a majority last. known is false if no key shows it.
+func (j *judgement) leaseEnd(client string, began int, t time.Duration) (end time.Duration, known bool) {
+	called, _ := j.start(began)
+	type grant struct {
+		end  time.Duration
+		node string
+	}
+	ends := map[string]time.Duration{}
+	var pending []grant // not confirmed yet
+	var request checker.Event
+	for _, e := range j.h.Events {
+		if e.Time > t {
+			break
+		}
+		switch {
+		case e.Kind == checker.Request:
+			request = e
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Owner == client && e.Client == client && e.Time >= called:
+			sent := e.Time
+			if request.Client == client && request.Node == e.Node {
+				sent = request.Sent
+			}
+			if e.Sent > 0 {
+				sent = e.Sent
+			}
+			until := sent + j.h.Meta.TTL // the lease may be kept in the value
+			switch {
+			case e.Expires != 0:
+				until = sent + e.Expires - e.Time
+			case j.class == Forever:
+				until = never
+			}
+			pending = append(pending, grant{until, e.Node})
+		case e.Kind == checker.Reply && e.Client == client:
+			for _, g := range pending {
+				if g.node == e.Node {
+					ends[g.node] = max(ends[g.node], g.end)
+				}
+			}
+			pending = slices.DeleteFunc(pending, func(g grant) bool { return g.node == e.Node })
+		}
+	}
+	need := j.majority()
+	if len(ends) < need {
+		return 0, false
+	}
+	list := make([]time.Duration, 0, len(ends))
+	for _, end := range ends {
+		list = append(list, end)
+	}
+	slices.Sort(list)
+	return list[len(list)-need], true
+}
+
+// promised returns the end of the lease that the client asked for by its latest acquire or extend that
+// had returned with success at time t: the validity that the lock published, or a TTL after the last
+// request of the call was sent, less a tenth of the TTL. Nested acquires promise nothing, since a lock
+// may count them on its own; neither does a lock that renews its lease by a rule of its own, or has
+// none.
+func (j *judgement) promised(client string, held int, t time.Duration) (end time.Duration) {
+	if j.renews() || j.class == Forever || j.h.Meta.Service != "" {
+		return 0
+	}
+	for i := held; i < len(j.h.Events) && j.h.Events[i].Time <= t; i++ {
+		e := j.h.Events[i]
+		if e.Kind != checker.Return || e.Client != client || e.Result != checker.OK || i != held && e.Op != checker.Extend {
+			continue
+		}
+		_, sent := j.start(i)
+		if end = sent + j.h.Meta.TTL - j.h.Meta.TTL/10; e.Until > 0 {
+			end = e.Until
+		}
+	}
+	return end
+}
+
+// calmSince returns when the last disturbance of the client's messages before a time had ended.
+func (j *judgement) calmSince(client string, from, to time.Duration) time.Duration {
+	since := from
+	for _, i := range j.incidents {
+		if (i.effect == unusable || i.effect == cutOff && i.client == client) && i.overlaps(from, to) {
+			since = max(since, min(i.to, to))
+		}
+	}
+	return since
+}
+
+// ownRemoval returns the request by which a client removed its own key between two times, outside of
+// its releases; nil if it did not.
+func (j *judgement) ownRemoval(client string, from, to time.Duration) *checker.Event {
+	var request *checker.Event
+	for i := range j.h.Events {
+		e := &j.h.Events[i]
+		switch {
+		case e.Time < from || e.Time > to || e.Client != client:
+		case e.Kind == checker.Request:
+			request = e
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Value == "" && request != nil && !j.busy(client, i, checker.Release):
+			return request
+		}
+	}
+	return nil
+}
+
+// overlap judges that the client of the return at event held had, or wrote by, a hold at time t, though
+// the client of the return at event got had acquired.
+func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
+	if j.granted(got) < j.granted(held) { // the reply of the earlier grant came later
+		held, got = got, held
+	}
+	x, y := j.h.Events[held], j.h.Events[got]
+	called, _ := j.start(held)
+	begun := j.granted(got)
+	if j.quorum() && j.h.Meta.Service == "" {
+		for _, holder := range []checker.Event{x, y} {
+			if n := j.nodesOwned(holder.Client, called, begun); n > 0 && n < j.majority() {
+				return Bug, fmt.Sprintf("%s acquired with its key on %d of %d nodes", holder.Client, n, len(j.nodes))
+			}
+		}
+	}
+	if i := j.lost(x.Client, called, begun); i != nil {
+		return Limitation, "servers lose a lock: " + i.text
+	}
+	end, known := j.leaseEnd(x.Client, held, begun)
+	if known && begun < end {
+		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s until %s, and no server had lost the key", y.Client, at(begun), x.Client, at(end))
+	}
+	if promised := j.promised(x.Client, held, begun); begun < promised {
+		if by := j.ownRemoval(x.Client, called, begun); by != nil {
+			return Bug, fmt.Sprintf("%s removed its own key at %s (%s), and went on holding", x.Client, at(by.Time), by.Command)
+		}
+		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s, which it had asked for until %s; the key ended sooner (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)",
+			y.Client, at(begun), x.Client, at(promised))
+	}
+	if i := j.find(called, t, ofClient(x.Client), paused); i != nil {
+		return Limitation, "a process that stands still cannot be told: " + i.text
+	}
+	disturbed := j.find(called, t, func(i incident) bool {
+		return i.effect == unusable || i.client == x.Client
+	}, cutOff, unusable)
+	switch j.class {
+	case Lease, Reentrant, Fencing, Queue, Replicas:
+		return Limitation, fmt.Sprintf("%s held longer than its lease, and a plain lease does not say so", x.Client)
+	case Validity, Majority:
+		if !j.h.Meta.HonourValidity {
+			return Limitation, fmt.Sprintf("%s held longer than its lease, and did not look at its validity", x.Client)
+		}
+	case Watchdog:
+		if disturbed != nil && j.h.Meta.TTL > 0 && known && end-j.calmSince(x.Client, called, end) > j.h.Meta.TTL/2 {
+			return Bug, fmt.Sprintf("no renewal was sent, though messages of %s passed for the last half of its lease", x.Client)
+		}
+		if disturbed != nil {
+			return Weakness, "it counts a renewal without an answer as a success: " + disturbed.text
+		}
+		return Bug, "its renewals stopped, though no fault touched them"
+	}
+	if j.class == Forever {
+		return Bug, "a lock without a lease ends only when its holder ends it"
+	}
+	return Bug, fmt.Sprintf("%s was not told that its lease had ended", x.Client)
+}
+
+// granted returns when the servers granted the acquire that returned at event at: the time of the last
+// change that gave its client a key, or else of the return.
+func (j *judgement) granted(at int) time.Duration {
+	ret := j.h.Events[at]
+	for i := at - 1; i >= 0; i-- {
+		switch e := j.h.Events[i]; {
+		case e.Kind == checker.Invoke && e.Call == ret.Call:
+			return ret.Time
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == ret.Client && e.Owner == ret.Client:
+			return e.Time
+		}
+	}
+	return ret.Time
+}
+
+// lost returns an incident by which servers lost the key of the client, or moved their clocks, between
+// two times; nil if a majority of the nodes, or the only one, kept it.
+func (j *judgement) lost(client string, from, to time.Duration) *incident {
+	effects := []effect{loses, fails, splits, moves}
+	if j.class == Replicas { // that is what such a lock is for
+		effects = []effect{loses, moves}
+	}
+	var found *incident
+	kept := 0
+	for _, node := range j.nodes {
+		i := j.find(from, to, func(i incident) bool { return i.node == node }, effects...)
+		if found == nil {
+			found = i
+		}
+		if i == nil && j.owned(client, node, from, to) {
+			kept++
+		}
+	}
+	if found == nil || kept >= j.majority() {
+		return nil
+	}
+	return found
+}
+
+// nodesOwned returns the number of nodes on which the client owned the key at some time.
+func (j *judgement) nodesOwned(client string, from, to time.Duration) (n int) {
+	for _, node := range j.nodes {
+		if j.owned(client, node, from, to) {
+			n++
+		}
+	}
+	return n
+}
+
+// owned reports whether the client owned the key on the node at some time.
+func (j *judgement) owned(client, node string, from, to time.Duration) bool {
+	return slices.ContainsFunc(j.h.Events, func(e checker.Event) bool {
+		return e.Kind == checker.State && e.Node == node && e.Owner == client && e.Time >= from && e.Time <= to
+	})
+}
+
+func (j *judgement) lostLock(e []checker.Event) (Outcome, string) {
+	last := e[len(e)-1]
+	if j.class == Replicas && last.Cause == checker.ByFailover {
+		return Bug, "the lock is relied on only when a replica that is promoted has it"
+	}
+	return Limitation, fmt.Sprintf("what servers lose is lost: %s on %s", last.Cause, last.Node)
+}
+
+func (j *judgement) tokens(from, to time.Duration) (Outcome, string) {
+	if i := j.find(0, to, nil, loses, fails, splits); i != nil {
+		return Limitation, "the counter is lost with the lock: " + i.text
+	}
+	if i := j.find(0, to, nil, moves); i != nil {
+		return Weakness, "tokens follow a clock that moved: " + i.text
+	}
+	return Bug, "no server lost the counter"
+}
+
+func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, string) {
+	did := e[len(e)-1]
+	owner := e[0].Owner
+	if w.Anomaly == checker.ForeignRelease && !j.busy(did.Client, w.Events[len(w.Events)-1], checker.Release) {
+		heard := time.Duration(-1)
+		for _, x := range j.h.Events[:w.Events[len(w.Events)-1]] {
+			if (x.Kind == checker.Request || x.Kind == checker.Reply) && x.Client == owner && x.Node == did.Node {
+				heard = x.Time
+			}
+		}
+		if dead := j.find(0, did.Time, ofClient(owner), gone); dead != nil && dead.to == never {
+			return Limitation, fmt.Sprintf("%s removed the key of %s, whose process had ended", did.Client, owner)
+		}
+		if heard >= 0 && did.Time-heard >= j.h.Meta.TTL*3/4 { // an owner that reports only now and then
+			return Limitation, fmt.Sprintf("%s removed the key of %s, of which the server had heard nothing for a lease", did.Client, owner)
+		}
+	}
+	if e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
+		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
+	}
+	return Bug, "a command changed a key without looking whose it is"
+}
+
+// hidesExpiry reports whether the request that made the change at event at may have given a part of
+// the key a time to live.
+func (j *judgement) hidesExpiry(at int) bool {
+	for i := at - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.Request {
+			list := words(e.Command)
+			c := rediscmd.Of(list)
+			return len(list) > 0 && (c.RunsScript() || c.Group == "hash")
+		}
+	}
+	return false
+}
+
+// busy reports whether the client has an operation of the given kind under way at event at.
+func (j *judgement) busy(client string, at int, op checker.Op) bool {
+	under := false
+	for _, e := range j.h.Events[:at] {
+		if e.Client != client {
+			continue
+		}
+		switch e.Kind {
+		case checker.Invoke:
+			under = e.Op == op
+		case checker.Return, checker.Crash, checker.Restart:
+			under = false
+		}
+	}
+	return under
+}
+
+// otherKey returns a key, besides the lock's, that a client may have written between two events; empty
+// if it wrote none. The lock's keys are those that a request named alone when it changed the lock.
+func (j *judgement) otherKey(from, to int) string {
+	known := map[string]bool{}
+	var request checker.Event
+	for _, e := range j.h.Events {
+		switch {
+		case e.Kind == checker.Request:
+			request = e
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && request.Client == e.Client:
+			if keys := keysOf(request.Command); len(keys) == 1 {
+				known[keys[0]] = true
+			}
+		}
+	}
+	client := j.h.Events[from].Client
+	for _, e := range j.h.Events[from:to] {
+		if e.Kind != checker.Request || e.Client != client {
+			continue
+		}
+		for _, key := range keysOf(e.Command) {
+			if !known[key] {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+// keysOf returns the keys of a request that may write.
+func keysOf(command string) []string {
+	words := words(command)
+	if len(words) == 0 {
+		return nil
+	}
+	if c := rediscmd.Of(words); c.MayWrite() || c.RunsScript() {
+		return c.KeysIn(words)
+	}
+	return nil
+}
+
+// words returns the words of a recorded command, quoted words with their quotes.
+func words(command string) (list []string) {
+	for {
+		command = strings.TrimLeft(command, " ")
+		if command == "" {
+			return list
+		}
+		word, err := strconv.QuotedPrefix(command)
+		if err != nil {
+			word, _, _ = strings.Cut(command, " ")
+		}
+		list, command = append(list, word), command[len(word):]
+	}
+}
+
+func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string) {
+	for i, x := range e {
+		if x.Kind != checker.Return {
+			continue
+		}
+		called, _ := j.start(w.Events[i])
+		if command, ok := j.repeated(x.Client, called, x.Time); ok {
+			return Weakness, "it cannot tell its own key from another's when its client sends a command again: " + command
+		}
+	}
+	return Bug, "acquire said that it had failed without knowing so"
+}
+
+// repeated returns a command that the client sent again between two times, while it had no reply to the
+// same command, a message of which was lost, held or late. A lock that polls sends a command again, too,
+// but has its reply.
+func (j *judgement) repeated(client string, from, to time.Duration) (command string, ok bool) {
+	const same = time.Millisecond      // two records of one message differ by less
+	sent := map[string]time.Duration{} // when the command without a reply was sent first, by node and command
+	lost := map[string]bool{}
+	for _, e := range j.h.Events {
+		if e.Time > to {
+			break
+		}
+		if e.Time < from || e.Client != client || e.Direction == "push" {
+			continue
+		}
+		key := e.Node + " " + e.Command
+		request := e.Kind == checker.Request || e.Direction == "request" && (e.Kind == checker.Held || e.Kind == checker.Dropped)
+		if first, again := sent[key]; request && again && lost[key] && sentOr(e)-first >= same {
+			return e.Command, true
+		} else if request && !again {
+			sent[key] = sentOr(e)
+		}
+		switch {
+		case e.Kind == checker.Held || e.Kind == checker.Dropped:
+			lost[key] = true
+		case e.Kind == checker.Reply:
+			delete(sent, key)
+			delete(lost, key)
+		case e.Kind == checker.Request && slices.ContainsFunc(j.unanswered, func(u checker.Event) bool { return u.Index == e.Index }):
+			lost[key] = true
+		}
+	}
+	return "", false
+}
+
+func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string) {
+	owner, to := "", e[len(e)-1].Time
+	for _, x := range e {
+		if x.Kind == checker.State {
+			owner = x.Owner
+		}
+	}
+	mine := ofClient(owner)
+	if j.class == Forever {
+		if i := j.find(0, to, mine, paused, gone, cutOff); i != nil {
+			return Limitation, "without a lease nothing but its holder ends the lock: " + i.text
+		}
+		if j.cancelled(owner) {
+			return Limitation, "without a lease nothing but its holder ends the lock: its acquire was cancelled"
+		}
+		if i := j.find(0, to, nil, moves, loses, fails, splits, unusable); i != nil {
+			return Limitation, "without a lease nothing but its holder ends the lock: " + i.text
+		}
+		return Bug, "no fault kept its holder from giving it up"
+	}
+	if command, ok := j.repeated(owner, 0, to); ok {
+		return Weakness, "a command that its client sent again counted twice: " + command
+	}
+	return Bug, "a lease ends, and this key does not: give it a time to live, or declare the class forever"
+}
+
+func (j *judgement) cancelled(client string) bool {
+	return slices.ContainsFunc(j.h.Events, func(e checker.Event) bool { return e.Kind == checker.Cancel && e.Client == client })
+}
+
+func (j *judgement) starvation(w checker.Witness) (Outcome, string) {
+	holder := j.h.Events[w.Events[0]].Client
+	extended := slices.ContainsFunc(j.h.Events, func(e checker.Event) bool {
+		return e.Kind == checker.Invoke && e.Op == checker.Extend && e.Client == holder
+	})
+	switch {
+	case extended:
+		return Limitation, holder + " extended its lease again and again"
+	case j.renews() || j.class == Forever || renewsItself(j.h):
+		return Limitation, "a lock that is renewed, or never ends, lasts as long as its holder's process"
+	}
+	if i := j.find(0, j.h.Events[w.Events[len(w.Events)-1]].Time, nil, moves, unusable, cutOff, paused); i != nil {
+		return Limitation, "the lease could not end, or no one could see it: " + i.text
+	}
+	return Bug, "the lease of " + holder + " should have ended"
+}
+
+func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
+	call := j.h.Events[w.Events[0]]
+	to := j.h.Events[w.Events[len(w.Events)-1]].Time
+	after := j.h.Meta.TTL + max(0, j.h.Meta.Bound)
+	from := call.Time - after
+	if outcome, reason := j.dead(w); outcome != "" {
+		return outcome, reason
+	}
+	if i := j.find(from, to, ofClient(call.Client), paused, gone); i != nil {
+		return Limitation, "the caller: " + i.text
+	}
+	if key := j.minimumHold(call.Time, to); key != nil {
+		return Limitation, fmt.Sprintf("the release of %s left its key until %s, a minimum hold", key.Owner, at(key.Expires))
+	}
+	if j.class == Forever {
+		if i := j.find(0, to, nil, paused, gone, cutOff); i != nil {
+			return Limitation, "without a lease nothing but its holder ends the lock: " + i.text
+		}
+	}
+	// Nodes that the caller cannot use, or that cannot serve it.
+	out := 0
+	var why *incident
+	for _, node := range j.nodes {
+		i := j.find(from, to, func(i incident) bool {
+			return (i.node == node || i.node == "") && (i.client == "" || i.client == call.Client)
+		}, unusable, cutOff, fails, splits)
+		if i != nil {
+			out++
+			why = i
+		}
+	}
+	if out > len(j.nodes)-j.majority() {
+		return Limitation, "the servers that the lock needs were out of reach: " + why.text
+	}
+	if j.quorum() {
+		late := time.Duration(0)
+		for _, i := range j.incidents {
+			if i.effect == cutOff && i.client == call.Client && i.to != never && i.overlaps(call.Time, to) {
+				late += i.to - max(i.from, call.Time)
+			}
+		}
+		if late > j.h.Meta.TTL {
+			return Limitation, fmt.Sprintf("the servers replied, but all together later than the lease: messages of %s were late", call.Client)
+		}
+	}
+	if j.class == Replicas {
+		if i := j.find(0, to, nil, fails, lagging, splits); i != nil {
+			return Limitation, "too few replicas confirm: " + i.text
+		}
+	}
+	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs", call.Client)
+}
+
+// definite are the beginnings of errors by which a server says that it will refuse the same command
+// again, whatever the state of the lock.
+var definite = []string{"NOSCRIPT", "WRONGTYPE", "READONLY", "ERR wrong number", "ERR unknown", "ERR syntax"}
+
+// dead judges an acquire that failed with a definite error of a server: a bug if at least three
+// acquires of two clients failed so after the last fault, over at least a TTL, and none succeeded
+// since; a weakness if a later acquire succeeded. The outcome is empty for other acquires.
+func (j *judgement) dead(w checker.Witness) (Outcome, string) {
+	failed := j.h.Events[w.Events[len(w.Events)-1]]
+	kind := slices.IndexFunc(definite, func(prefix string) bool { return strings.Contains(failed.Error, prefix) })
+	if kind < 0 {
+		return "", ""
+	}
+	last := time.Duration(-1) // when the last fault ended
+	for _, i := range j.incidents {
+		if i.effect != cutOff && i.to <= failed.Time {
+			last = max(last, i.to)
+		}
+	}
+	clients, times := map[string]bool{}, []time.Duration{}
+	for _, e := range j.h.Events {
+		switch {
+		case e.Kind != checker.Return || !(e.Op == checker.Acquire || e.Op == checker.TryAcquire) || e.Time < last:
+		case e.Result == checker.OK:
+			if len(times) > 0 {
+				return Weakness, fmt.Sprintf("the acquire failed (%s), and a later one succeeded", definite[kind])
+			}
+		case strings.Contains(e.Error, definite[kind]):
+			clients[e.Client] = true
+			times = append(times, e.Time)
+		}
+	}
+	if len(times) >= 3 && len(clients) >= 2 && times[len(times)-1]-times[0] >= j.h.Meta.TTL {
+		return Bug, fmt.Sprintf("the server refused every acquire with %s, for longer than a lease after the last fault", definite[kind])
+	}
+	return "", ""
+}
+
+// minimumHold returns a change by which a client shortened the lease of its own key in a release, so
+// that the key existed between two times; nil if no client did.
+func (j *judgement) minimumHold(from, to time.Duration) *checker.Event {
+	for i := range j.h.Events {
+		e := &j.h.Events[i]
+		if e.Kind == checker.State && e.Cause == checker.ByCommand && e.Owner != "" && e.Owner == e.Client && e.Expires > from && e.Time < to &&
+			e.Expires-e.Time < j.h.Meta.TTL && j.busy(e.Client, i, checker.Release) {
+			return e
+		}
+	}
+	return nil
+}
+
+// at formats a time as messages of the checker do.
+func at(t time.Duration) string {
+	if t == never {
+		return "its release"
+	}
+	return fmt.Sprintf("%.3fs", t.Seconds())
+}

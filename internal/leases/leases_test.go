@@ -1,0 +1,139 @@
+package leases_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
+)
+
+// A run is a history that a test writes event by event. Times are in seconds.
+type run struct{ checker.History }
+
+func newRun(nodes ...string) *run {
+	return &run{checker.History{Meta: checker.Meta{
+		Format: 1, Clients: []string{"A", "B"}, Nodes: nodes,
+		TTL: 30 * time.Second, Grace: 15 * time.Second, Bound: 150 * time.Second,
+	}}}
+}
+
+func (r *run) add(at float64, e checker.Event) *run {
+	e.Index, e.Time = len(r.Events), time.Duration(at*float64(time.Second))
+	r.Events = append(r.Events, e)
+	return r
+}
+
+// hold adds an acquire that got the key on the nodes, for a TTL.
+func (r *run) hold(at float64, client string, call int, nodes ...string) *run {
+	r.add(at, checker.Event{Kind: checker.Invoke, Client: client, Op: checker.Acquire, Call: call})
+	for _, n := range nodes {
+		command, value := "SET lock "+client+"1 NX PX 30000", client+"1"
+		r.add(at, checker.Event{Kind: checker.Request, Client: client, Node: n, Server: n + "/0", Command: command, Sent: time.Duration(at * float64(time.Second))})
+		r.add(at, checker.Event{Kind: checker.State, Client: client, Node: n, Server: n + "/0", Owner: client, Value: value, Cause: checker.ByCommand, Expires: time.Duration((at + 30) * float64(time.Second))})
+		r.add(at, checker.Event{Kind: checker.Reply, Client: client, Node: n, Command: command, Reply: "OK"})
+	}
+	return r.add(at, checker.Event{Kind: checker.Return, Client: client, Op: checker.Acquire, Call: call, Result: checker.OK})
+}
+
+func (r *run) gone(at float64, node string, cause checker.Cause) *run {
+	return r.add(at, checker.Event{Kind: checker.State, Node: node, Server: node + "/0", Cause: cause})
+}
+
+func (r *run) fault(at float64, text string) *run {
+	return r.add(at, checker.Event{Kind: checker.Fault, Text: text, Node: strings.Fields(text)[0]})
+}
+
+// TestOverlap checks what excuses an overlap.
+func TestOverlap(t *testing.T) {
+	all := []string{"n1", "n2", "n3"}
+	for name, c := range map[string]struct {
+		run  *run
+		tags []string
+		want leases.Outcome
+	}{
+		"within the lease": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(10, "n1", checker.ByExpiry).hold(11, "B", 2, "n1"), nil, leases.Bug},
+		"after the lease": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(31, "B", 2, "n1"), nil, leases.Limitation},
+		"after the lease, of a lock that promises to notify": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(31, "B", 2, "n1"), []string{"told"}, leases.Bug},
+		"of a paused client": {
+			newRun("n1").hold(0, "A", 1, "n1").add(1, checker.Event{Kind: checker.Pause, Client: "A"}).
+				gone(30, "n1", checker.ByExpiry).hold(31, "B", 2, "n1"), []string{"told"}, leases.Limitation},
+		"a server lost the key": {
+			newRun("n1").hold(0, "A", 1, "n1").fault(5, "n1 flush").gone(5, "n1", checker.ByFlush).hold(6, "B", 2, "n1"), nil, leases.Limitation},
+		"a pause does not excuse an overlap within the lease": {
+			newRun("n1").hold(0, "A", 1, "n1").add(1, checker.Event{Kind: checker.Pause, Client: "A"}).
+				gone(10, "n1", checker.ByExpiry).hold(11, "B", 2, "n1"), nil, leases.Bug},
+		"one of three nodes lost the key, and a majority has it": {
+			newRun(all...).hold(0, "A", 1, all...).fault(5, "n1 flush").gone(5, "n1", checker.ByFlush).
+				gone(5.1, "n2", checker.ByExpiry).hold(6, "B", 2, "n1", "n2"), []string{"majority"}, leases.Bug},
+		"one of two that had the key lost it": {
+			newRun(all...).hold(0, "A", 1, "n1", "n2").fault(5, "n1 flush").gone(5, "n1", checker.ByFlush).
+				hold(6, "B", 2, "n1", "n3"), []string{"majority"}, leases.Limitation},
+		"a renewal that was disturbed until the end": {
+			newRun("n1").hold(0, "A", 1, "n1").fault(1, "partition A").gone(30, "n1", checker.ByExpiry).
+				hold(31, "B", 2, "n1"), []string{"renewing"}, leases.Weakness},
+		"a watchdog that stops by itself": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(31, "B", 2, "n1"), []string{"renewing"}, leases.Bug},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := leases.Judge(c.run.add(40, checker.Event{Kind: checker.End}).History, leases.Lock{Tags: c.tags})
+			i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.Overlap })
+			if i < 0 || list[i].Outcome != c.want {
+				t.Errorf("findings %+v, want an overlap that is a %s", list, c.want)
+			}
+		})
+	}
+}
+
+// TestWorstOccurrenceDecides checks that a bug is reported though another occurrence is excused.
+func TestWorstOccurrenceDecides(t *testing.T) {
+	r := newRun("n1").hold(0, "A", 1, "n1").fault(5, "n1 flush").gone(5, "n1", checker.ByFlush).hold(6, "B", 2, "n1").
+		gone(7, "n1", checker.ByExpiry)
+	r.Meta.Clients = []string{"A", "B", "C"}
+	r.hold(8, "C", 3, "n1").add(40, checker.Event{Kind: checker.End})
+	list := leases.Judge(r.History, leases.Lock{})
+	if len(list) == 0 || list[0].Outcome != leases.Bug || list[0].Occurrences[leases.Limitation] == 0 ||
+		r.Events[list[0].Witness.Events[1]].Client != "C" {
+		t.Errorf("findings %+v, want a bug that C's acquire shows, beside limitations", list)
+	}
+}
+
+// TestFaultsOfLinksEnd checks that a fault ends only what its definition says.
+func TestFaultsOfLinksEnd(t *testing.T) {
+	for ends, want := range map[string]leases.Outcome{"latency A 1ms": leases.Weakness, "heal A": leases.Bug} {
+		r := newRun("n1").hold(0, "A", 1, "n1").fault(1, "partition A").fault(2, ends).gone(30, "n1", checker.ByExpiry).
+			hold(31, "B", 2, "n1").add(40, checker.Event{Kind: checker.End})
+		if list := leases.Judge(r.History, leases.Lock{Tags: []string{"renewing"}}); len(list) == 0 || list[0].Outcome != want {
+			t.Errorf("after %s: %+v, want an overlap that is a %s", ends, list, want)
+		}
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	renewing := newRun("n1").hold(0, "A", 1, "n1")
+	renewing.add(10, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "PEXPIRE lock 30000"}).
+		add(10, checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand, Expires: 40 * time.Second})
+	valid := newRun("n1").add(0, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.OK, Until: time.Second})
+	for _, c := range []struct {
+		run  *run
+		tags []string
+		want leases.Class
+	}{
+		{newRun("n1"), nil, leases.Lease},
+		{newRun("n1"), []string{"queue"}, leases.Queue},
+		{newRun("n1"), []string{"fenced"}, leases.Fencing},
+		{newRun("n1", "n2", "n3"), []string{"quorum", "renewing"}, leases.MajorityWatchdog},
+		{renewing, nil, leases.Watchdog},
+		{renewing, []string{"lease"}, leases.Lease},
+		{valid, nil, leases.Validity},
+	} {
+		if got, _ := leases.ClassOf(c.run.History, leases.Lock{Tags: c.tags}); got != c.want {
+			t.Errorf("%v: %s, want %s", c.tags, got, c.want)
+		}
+	}
+}
