@@ -37,11 +37,14 @@ TESTED = -vet=off -timeout $(TIMEOUT) $(TESTFLAGS)
 LEFT_OUT = ^Test(Service|Container|Slow)
 
 .PHONY: test
-test: redis-server ## run all tests of virtual time and of redis-server, under the race detector too where something is concurrent
+test: redis-server ## run all tests of virtual time and of redis-server but for those that take long
 	$(GO) vet ./...
 	$(GO) test -p $(PACKAGES) $(TESTED) -skip '$(LEFT_OUT)' $$(.ci/packages quick)
+	$(MAKE) --no-print-directory agree-first
+
+.PHONY: test-raced
+test-raced: redis-server ## run the tests of packages where something is concurrent under the race detector
 	$(RACED) -p $(PACKAGES) $(TESTED) -skip '$(LEFT_OUT)' $$(.ci/packages raced)
-	$(MAKE) --no-print-directory agree
 
 .PHONY: test-services
 test-services: redis ## run the tests of other services, of containers, of the modules in examples, and those that take long
@@ -49,7 +52,7 @@ test-services: redis ## run the tests of other services, of containers, of the m
 	$(GO) test $(TESTED) -run '$(LEFT_OUT)' $$(.ci/packages quick)
 
 .PHONY: check
-check: test-services agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: services, containers, examples, tests that take long, random scripts, planted bugs, kills, fuzzing
+check: test-raced test-services agree agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: the race detector, services, containers, examples, tests that take long, random scripts, planted bugs, kills, fuzzing
 
 .PHONY: race
 race: redis ## run all tests of all packages under the race detector: half an hour or so
@@ -74,6 +77,10 @@ AGREE  = $(GO) run ./internal/tools/simdiff -lockfault bin/lockfault -keep bin/d
 .PHONY: agree
 agree: build redis-server ## play some cells in virtual time and on redis-server processes, and see that both agree
 	$(AGREE)
+
+.PHONY: agree-first
+agree-first: build redis-server ## the first row of agree: half a minute
+	$(AGREE) -first
 
 .PHONY: agree-settled
 agree-settled: build redis-server ## play COUNT random scripts that leave nothing to chance in virtual time and on redis-server processes, and see that both agree

@@ -40,13 +40,13 @@ import (
 )
 
 type options struct {
-	lockfault, world, keep  string
-	settled, write, reasons bool
-	count, runs, busy       int
-	seed                    uint64
-	unknown                 float64
-	ttl                     time.Duration
-	more                    []string // arguments of lockfault run
+	lockfault, world, keep         string
+	first, settled, write, reasons bool
+	count, runs, busy              int
+	seed                           uint64
+	unknown                        float64
+	ttl                            time.Duration
+	more                           []string // arguments of lockfault run
 }
 
 func main() {
@@ -58,6 +58,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.lockfault, "lockfault", "bin/lockfault", "the program, built")
 	flag.StringVar(&o.world, "world", "process", "the world to compare with sim")
+	flag.BoolVar(&o.first, "first", false, "play only the first row of the table: every strategy, and most kinds of faults")
 	flag.BoolVar(&o.settled, "settled", false, "play settled random scripts in place of the table")
 	flag.IntVar(&o.count, "count", 40, "how many scripts, each for one strategy")
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1e9), "of the first script; the others' follow; drawn if not given")

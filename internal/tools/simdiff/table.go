@@ -53,8 +53,12 @@ func table(world string) [][]row {
 func (o options) playTable(ctx context.Context, dir string, t *tally) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	lanes := table(o.world)
+	if o.first {
+		lanes = [][]row{lanes[0][:1]}
+	}
 	var playing sync.WaitGroup
-	for i, lane := range table(o.world) {
+	for i, lane := range lanes {
 		playing.Go(func() {
 			for _, r := range lane {
 				if err := o.playRow(ctx, filepath.Join(dir, fmt.Sprintf("lane-%d", i+1)), r, t); err != nil {
