@@ -112,6 +112,9 @@ func (test *test) search(t *testing.T, bound explore.Bound, kept []*scenarios.Sc
 			test.found(t, f, judged)
 		}
 	}
+	if result.Leak != "" {
+		t.Errorf("A goroutine outlives its client: %s; %s.", result.Leak, reports.LeakRemedy)
+	}
 	for _, f := range result.Failures {
 		t.Errorf("a schedule came to nothing: %s\n\n%s", explain(f.Err), f.Script)
 		break // the first failure is enough

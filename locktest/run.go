@@ -23,9 +23,9 @@ import (
 //   - without an option for the scenario, if the lock shows an unexpected anomaly. The file of an
 //     earlier run with LOCKFAULT_ACCEPT=1 lists the expected anomalies, or else the scenario's
 //     expectations for locks of this kind;
-//   - if the lock panics, leaves goroutines running, ignores its context or stops virtual time.
+//   - if the lock panics, ignores its context or stops virtual time.
 //
-// A scenario that does not apply to the lock is skipped.
+// The test as a whole fails if the lock leaves goroutines running, and names each of them once. A scenario that does not apply to the lock is skipped.
 func Run(t *testing.T, s Subject, opts ...Option) {
 	t.Helper()
 	test, err := prepare(t, s, opts)
@@ -256,6 +256,11 @@ func (test *test) finish(t *testing.T) error {
 	t.Log(test.summary())
 	if test.deaf > 0 {
 		t.Errorf("Acquire ignores its context: for a lock that was taken, it returned %v after the context was done. Let Acquire return when its context is done.", test.deaf)
+	}
+	for i, o := range test.played {
+		if leak := o.cell.Leak; leak != "" && !slices.ContainsFunc(test.played[:i], func(o outcome) bool { return o.cell.Leak == leak }) {
+			t.Errorf("A goroutine outlives its client, first in %s: %s; %s. Everything else was judged nevertheless.", o.script.Key(), leak, reports.LeakRemedy)
+		}
 	}
 	if test.settings.isolate {
 		if err := test.compareTogether(t); err != nil {

@@ -185,12 +185,18 @@ type Cell struct {
 	Nodes    int  `json:"nodes,omitempty"`
 	Validity bool `json:"validity,omitempty"`
 	Tokens   bool `json:"tokens,omitempty"`
+	// Leak is a goroutine of the lock that still ran after its client had ended: where it waits, and
+	// which function started it. Leaks are seen in virtual time only.
+	Leak string `json:"leak,omitempty"`
 	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
 	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
 	// than the run's. AgreesWithSim compares the cell with Twin then.
 	Twin *ReferenceCell `json:"twin,omitempty"`
 }
+
+// LeakRemedy says what to do about a [Cell.Leak].
+const LeakRemedy = "let it end at the release, or in the lock's Close method (locktest: Funcs.Close)"
 
 // Sources of the expectation of a cell, other than its script.
 const (

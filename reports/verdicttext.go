@@ -54,7 +54,10 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		}
 		b.WriteByte('\n')
 	}
-	if cell.ExpectedBy == ByClass {
+	if cell.Leak != "" {
+		fmt.Fprintf(b, "a goroutine outlives its client: %s; %s\n", cell.Leak, LeakRemedy)
+	}
+	if cell.ExpectedBy == ByClass && cell.Class != "" {
 		fmt.Fprintf(b, "judged as a lock of the class %s, see docs/leases.md\n", cell.Class)
 		for _, f := range cell.Findings {
 			fmt.Fprintf(b, "%s\n", f)

@@ -15,20 +15,20 @@ var library embed.FS
 // a run without faults, then by the kind of the anomaly, then locks on several nodes.
 func Names() []string {
 	return strings.Fields(`
-		contention ten-contenders
-		getset-race getset-late-restore client-clock-skew
-		delayed-acquire-reply acquire-cancelled
+		contention ten-contenders patient-waiter
+		getset-race getset-late-restore client-clock-skew client-clock-behind
+		delayed-acquire-reply acquire-cancelled refusal-lost
 		gc-pause-holding fencing-order
-		crash-mid-acquire holder-crash
+		crash-mid-acquire second-command-late holder-crash
 		work-exceeds-ttl late-release release-twice pause-in-release
-		extend-after-lease extend-when-taken
-		server-clock-forward server-clock-back
+		extend-in-time extend-after-lease extend-when-taken
+		server-clock-forward server-clock-back token-clock-back
 		failover-lost-write two-failovers failover-replicated split-brain
 		reentrant-acquire acquire-twice-release-once
 		node-down slow-quorum lost-partial-acquire
 		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision
-		ghost-retry release-reply-lost partition-after-release flush
+		ghost-retry release-reply-lost release-request-lost partition-after-release flush
 		renewal-lost renewal-late renewal-refused watchdog-runaway missed-wakeup
 		partition-minority partition-majority
 		scripts-flushed restart-then-use promotion-then-use`)

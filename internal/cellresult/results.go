@@ -21,7 +21,7 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 		World: world, Strategy: played.Strategy.Name, Scenario: played.Script.Name,
 		Verdict: reports.Verdict(o.Status), Reason: o.Reason,
 		RoundTrips: o.RoundTrips, Measures: maps.Clone(o.Measures),
-		Virtual: o.Virtual, Elapsed: o.Elapsed,
+		Virtual: o.Virtual, Elapsed: o.Elapsed, Leak: o.Leak,
 	}
 	cell.Derive(o.Verdict, o.History, leases.LockOf(played.Strategy))
 	for _, m := range o.MetNothing {

@@ -154,6 +154,7 @@ func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 		return errLeft
 	}
 	s.result.Runs++
+	s.result.addLeak(look.Leak)
 	return s.learn(ctx, q, look)
 }
 

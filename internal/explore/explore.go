@@ -206,6 +206,16 @@ type Result struct {
 	// Unjudged is the reason why server-side anomalies were not judged in some state; empty if they
 	// were.
 	Unjudged string `json:"unjudged,omitempty"`
+	// Leak is a goroutine of the lock that outlived its client in some run, the first in the order of
+	// their texts; empty if none was seen.
+	Leak string `json:"leak,omitempty"`
+}
+
+// addLeak records a leak, unless it is empty.
+func (r *Result) addLeak(leak string) {
+	if leak != "" && (r.Leak == "" || leak < r.Leak) {
+		r.Leak = leak
+	}
 }
 
 // A Failure is a script without a usable outcome.

@@ -81,6 +81,7 @@ func (r *Result) add(shard *Result) {
 	r.Depth = max(r.Depth, shard.Depth)
 	r.Untabled = cmp.Or(r.Untabled, shard.Untabled)
 	r.Unjudged = cmp.Or(r.Unjudged, shard.Unjudged)
+	r.addLeak(shard.Leak)
 	r.Findings = append(r.Findings, shard.Findings...)
 	for _, f := range shard.Failures {
 		if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Script == f.Script }) { // a failure on a path that every shard explores is listed once

@@ -22,6 +22,8 @@ type RunCache struct {
 	many  int
 	spare *harness.ServerPool
 	left  string // what a run failed to clean up; from then on no run is kept
+	leak  string // a goroutine that outlived its run, the first in the order of their texts
+	leaky int    // number of runs that left goroutines, which stay until the process ends
 }
 
 // mostKept is the largest number of runs that a RunCache keeps; docs/explore.md states their size.
@@ -61,7 +63,7 @@ func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outc
 	if ok, _ := cell.Applies(); !ok || trial.Moves == 0 || h.left != "" || cell.Place != nil || cell.Limit > 0 {
 		return Play(t, cell, trial)
 	}
-	defer func() { look.Left = h.left }()
+	defer func() { look.Left, look.Leak = h.left, h.leak }()
 	name := fmt.Sprintf("%s %d %v %d", cell.Strategy.Name, cell.Strategy.Nodes, cell.TTL, cell.Seed)
 	if h.cell != name {
 		h.End()
@@ -80,12 +82,32 @@ func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outc
 	look = lookAt(outcome, views, trial, &run.past)
 	if run.moves = trial.Moves; look.Err == "" && !trial.Last && h.many < mostKept {
 		h.keep(trial.Path(), run)
-	} else if err := run.End(); err != nil {
+	} else if leak, err := run.End(); err != nil {
 		look = Outcome{Err: err.Error()}
 		h.spare = nil // goroutines of the run may still use the spare servers
+	} else {
+		h.leaks(leak)
 	}
 	return look
 }
+
+// leaks records a leak, unless it is empty. Its goroutines may still use the spare servers.
+func (h *RunCache) leaks(leak string) {
+	if leak == "" {
+		return
+	}
+	if h.leak == "" || leak < h.leak {
+		h.leak = leak
+	}
+	h.leaky++
+	h.spare = nil
+}
+
+// mostLeaky limits the runs whose goroutines stay in memory.
+const mostLeaky = 500
+
+// Worn reports whether the process should not play on, because of what runs have left in it.
+func (h *RunCache) Worn() bool { return h.leaky >= mostLeaky }
 
 // acquire removes and returns a kept run with the given path; nil if there is none.
 func (h *RunCache) acquire(path string) *cachedRun {
@@ -125,7 +147,8 @@ func (h *RunCache) tidy(moves int) {
 
 func (h *RunCache) end(path string) {
 	for run := h.acquire(path); run != nil; run = h.acquire(path) {
-		if err := run.End(); err != nil && h.left == "" {
+		leak, err := run.End()
+		if h.leaks(leak); err != nil && h.left == "" {
 			h.left = err.Error()
 			h.spare = nil
 		}

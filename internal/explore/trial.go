@@ -58,6 +58,9 @@ type Outcome struct {
 	Err string
 	// Left describes what another run, kept in the same [RunCache], failed to clean up.
 	Left string `json:",omitempty"`
+	// Leak is a goroutine that outlived its client, in this run or another of the same [RunCache]: see
+	// [harness.Outcome].
+	Leak string `json:",omitempty"`
 }
 
 // A Part is the contribution of one transition to a history. Its times are relative to the
@@ -119,7 +122,7 @@ func lookAt(outcome harness.Outcome, views []harness.Snapshot, trial Trial, past
 	default:
 		return Outcome{Err: outcome.Reason}
 	}
-	look := Outcome{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
+	look := Outcome{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta, Leak: outcome.Leak}
 	if doubt := outcome.Verdict.Unjudged; doubt != nil {
 		look.Unjudged = doubt.Message
 	}

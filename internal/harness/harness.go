@@ -127,6 +127,10 @@ type Outcome struct {
 	Strain float64
 	// Virtual is the elapsed time in the world, Elapsed the elapsed real time.
 	Virtual, Elapsed time.Duration
+	// Leak describes in one line a goroutine of the lock that still ran after its client had ended:
+	// where it waits, and which function started it. Leak is empty if there was none. Leaks are seen
+	// in virtual time only; the cell is judged nevertheless.
+	Leak string
 }
 
 // UnmatchedStep is a gate command that matched no message, or a cancel without an operation.
@@ -182,7 +186,8 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	if s != nil {
 		outcome.of(s)
 	}
-	if failure != nil || err != nil {
+	outcome.Leak = leakOf(failure, err)
+	if outcome.Leak == "" && (failure != nil || err != nil) {
 		outcome.Status, outcome.Reason = Error, explain(failure, err)
 		if gap := missing(outcome.Reason); gap != "" {
 			outcome.Status, outcome.Reason = Unknown, unsupportedReason(gap, cell)
@@ -246,6 +251,17 @@ func (o *Outcome) judge(cell Cell) {
 		o.Status = Violated
 	}
 }
+
+// leakOf returns the leak if a goroutine that still ran after its client had ended is all that went
+// wrong, and else an empty string.
+func leakOf(failure, err error) string {
+	var left *vtime.Error
+	if failure == nil && errors.As(err, &left) {
+		return left.Left
+	}
+	return ""
+}
+
 
 // explain returns the text of the runner's failure, followed by the stacks of the bubble's error if
 // there are any. Without a failure, explain returns the text of err.

@@ -20,6 +20,7 @@ type Run struct {
 	played chan struct{}
 	ended  chan error // receives the error of the bubble once
 	err    error      // the received error
+	leak   string     // as in Outcome; valid when ended has been received
 	over   bool
 }
 
@@ -52,6 +53,9 @@ func Begin(t *testing.T, cell Cell) *Run {
 			}
 			failure = r.stage.part()
 		})
+		if r.leak = leakOf(failure, err); r.leak != "" {
+			err = nil
+		}
 		if failure != nil || err != nil {
 			err = ended{explain(failure, err)}
 		}
@@ -106,15 +110,15 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 	return outcome, w.views
 }
 
-// End ends the run as [PlaySnapshots] does, and returns an error if a client does not end or leaves
-// goroutines running. Further calls return the same error.
-func (r *Run) End() error {
+// End ends the run as [PlaySnapshots] does, and returns an error if a client does not end. leak is
+// that of the [Outcome]. Further calls return the same.
+func (r *Run) End() (leak string, err error) {
 	if !r.over {
 		r.over = true
 		close(r.parts)
 		r.err = <-r.ended
 	}
-	return r.err
+	return r.leak, r.err
 }
 
 // part ends all clients and the world, and returns all errors.

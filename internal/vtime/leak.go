@@ -13,13 +13,13 @@ import (
 const leftBehind = "deadlock: main bubble goroutine has exited but blocked goroutines remain"
 
 // leak describes the remaining goroutines in one line: their number, and for one of them where it
-// waits and which function started it. The choice of that goroutine does not depend on the
-// runtime's order.
-func leak(stacks []string) string {
+// waits and which function started it, which left has by itself. The choice of that goroutine does
+// not depend on the runtime's order.
+func leak(stacks []string) (text, left string) {
 	if len(stacks) == 0 {
-		return leftBehind
+		return leftBehind, ""
 	}
-	text := "left 1 goroutine behind when all was closed,"
+	text = "left 1 goroutine behind when all was closed,"
 	if len(stacks) > 1 {
 		text = fmt.Sprintf("left %d goroutines behind when all was closed, one of them", len(stacks))
 	}
@@ -27,7 +27,8 @@ func leak(stacks []string) string {
 	for i, stack := range stacks {
 		waits[i] = wait(frames(stack))
 	}
-	return text + slices.Min(waits)
+	left = slices.Min(waits)
+	return text + left, strings.TrimLeft(left, ", ")
 }
 
 // wait describes where a goroutine waits outside the standard library, and which function started

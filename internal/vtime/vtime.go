@@ -50,6 +50,10 @@ type Error struct {
 	// is cut off at 16 KiB.
 	Stack string
 
+	// Left describes in one line where one of the goroutines waits that remained when the function
+	// had returned, and which function started it. Left is empty for other failures.
+	Left string
+
 	limit bool // the real time limit has passed
 }
 
@@ -141,11 +145,11 @@ func (p *run) run(t *testing.T, f func()) error {
 				if known := p.id.Load(); known != nil {
 					id = *known
 				}
-				blocked, reason := stacks(id), fmt.Sprint(v)
+				blocked, reason, left := stacks(id), fmt.Sprint(v), ""
 				if reason == leftBehind {
-					reason = leak(blocked)
+					reason, left = leak(blocked)
 				}
-				err = &Error{Reason: reason, Stack: clip([]byte(strings.Join(blocked, "\n\n")))}
+				err = &Error{Reason: reason, Left: left, Stack: clip([]byte(strings.Join(blocked, "\n\n")))}
 			}
 		}()
 		var failed error

@@ -219,7 +219,7 @@ func (p *player) play(t *testing.T, j Job) (answer Played, retire bool) {
 			counts := soak.Count(outcome.History, outcome.Verdict)
 			answer.Counts = &counts
 		}
-		return answer, outcome.Status == harness.Error
+		return answer, outcome.Status == harness.Error || outcome.Leak != ""
 	}
 	*cell = cellresult.Cell(j.Place.World, played, outcome)
 	if len(outcome.History.Events) > 0 && j.History != "" {
@@ -232,7 +232,7 @@ func (p *player) play(t *testing.T, j Job) (answer Played, retire bool) {
 		twin := harness.Play(t, played)
 		cell.Twin = &reports.ReferenceCell{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
 	}
-	return answer, outcome.Status == harness.Error
+	return answer, outcome.Status == harness.Error || outcome.Leak != ""
 }
 
 // strategy returns the strategy of a job, with the job's number of nodes.
@@ -274,7 +274,7 @@ func (p *player) playTrials(t *testing.T, j Job, strategy strategies.Strategy) (
 			return looks, true
 		}
 	}
-	return looks, false
+	return looks, p.runs.Worn()
 }
 
 // place returns the place in which a job is played, nil for virtual time. place keeps the servers

@@ -30,6 +30,7 @@ type runNotes struct {
 	unjudged  kit.ShortList
 	said      map[string]bool // service-wide texts that unjudged already has
 	by        map[string]int  // number of better cells, by the source of the expectation
+	leaks     []*leak
 	classes   kit.ShortList   // the class of each lock that is judged by its class
 	classed   map[string]bool // the strategies that classes already has
 }
@@ -71,6 +72,7 @@ func (r *runNotes) add(c reports.Cell) {
 		}
 		r.classes.Add(text)
 	}
+	r.addLeak(c)
 	if text := c.Improvement(); text != "" {
 		if r.by == nil {
 			r.by = map[string]int{}
@@ -80,9 +82,32 @@ func (r *runNotes) add(c reports.Cell) {
 	}
 }
 
+// A leak is a goroutine of a lock that outlives its client, in a number of cells.
+type leak struct {
+	strategy, text, scenario string
+	cells                    int
+}
+
+// addLeak counts the leak of a cell, if it has one.
+func (r *runNotes) addLeak(c reports.Cell) {
+	if c.Leak == "" {
+		return
+	}
+	i := slices.IndexFunc(r.leaks, func(l *leak) bool { return l.strategy == c.Strategy && l.text == c.Leak })
+	if i < 0 {
+		i, r.leaks = len(r.leaks), append(r.leaks, &leak{c.Strategy, c.Leak, c.Scenario, 0})
+	}
+	r.leaks[i].cells++
+}
+
 // print writes the notes and what the user can do about them.
 func (r *runNotes) print(w io.Writer) {
 	r.classes.Print(w)
+	var leaks kit.ShortList
+	for _, l := range r.leaks {
+		leaks.Add(fmt.Sprintf("%s: a goroutine outlives its client in %s, such as %s: %s; %s", l.strategy, countCells(l.cells), l.scenario, l.text, reports.LeakRemedy))
+	}
+	leaks.Print(w)
 	r.differing.Print(w)
 	r.better.Print(w)
 	r.unjudged.Print(w)

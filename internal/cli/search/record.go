@@ -187,6 +187,9 @@ func searchNotes(r explore.Result, names Origin, varies string) []string {
 	if varies != "" {
 		list = append(list, "another search of the same seed may find other states, since "+varies)
 	}
+	if r.Leak != "" {
+		list = append(list, "a goroutine outlives its client: "+r.Leak+"; "+reports.LeakRemedy)
+	}
 	if r.Unjudged != "" {
 		list = append(list, "what went wrong on servers was not judged: "+r.Unjudged)
 	}
