@@ -49,7 +49,7 @@ test-raced: redis-server ## run the tests of packages where something is concurr
 .PHONY: test-services
 test-services: redis ## run the tests of other services, of containers, of the modules in examples, and those that take long
 	$(GO) test -p 3 $(TESTED) $$(.ci/packages services)
-	$(GO) test $(TESTED) -run '$(LEFT_OUT)' $$(.ci/packages quick)
+	$(GO) test -p 3 $(TESTED) -run '$(LEFT_OUT)' $$(.ci/packages quick)
 
 .PHONY: check
 check: test-raced test-services agree agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: the race detector, services, containers, examples, tests that take long, random scripts, planted bugs, kills, fuzzing
@@ -108,12 +108,25 @@ test-real: build redis-server ## play every cell in virtual time and on redis-se
 	./bin/lockfault report "$$out" --recheck && \
 	./bin/lockfault run --world sim,process --promote-by sentinel --out "$$out"
 
+# How many scenarios test-drawn plays; others each time.
+DRAWN ?= 10
+
+.PHONY: test-drawn
+test-drawn: build redis-server ## what test-real does, with DRAWN scenarios of the library, others each time, and one of failover with sentinels
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
+	drawn=$$(ls scenarios/library | sed "s/[.]txt//" | shuf -n $(DRAWN) | paste -sd, -) && \
+	failover=$$(ls scenarios/library | sed "s/[.]txt//" | grep failover | shuf -n 1) && \
+	echo "drawn: $$drawn; with sentinels: $$failover" && \
+	./bin/lockfault run --world sim,process --scenario "$$drawn" --out "$$out" && \
+	./bin/lockfault report "$$out" --recheck && \
+	./bin/lockfault run --world sim,process --promote-by sentinel --scenario "$$failover" --out "$$out"
+
 .PHONY: specimens
 specimens: redis ## play what the locks of examples/corpus must show, and must not, in virtual time and all of it on redis-server processes
 	$(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks' -all
 
 .PHONY: long
-long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables, fifty kills of a shared soak
+long: test-real agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables, fifty kills of a shared soak
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 	$(MAKE) drill KILLS=50
 	$(MAKE) kills KILLS=50

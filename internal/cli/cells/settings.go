@@ -348,7 +348,7 @@ func Busy(answer any, failure *workerpool.Failure) bool {
 // Play plays the jobs in worker processes, or on other machines with --queue, and calls done with each
 // result in the order of completion. The cell of a result has observations, not yet expectations.
 // Cells for which the machine was too slow are played again after the others, with a longer lease,
-// which tolerates more lateness, and with a quarter of the workers.
+// which tolerates more lateness, and with half of the workers.
 func (o *Settings) Play(ctx context.Context, world string, workers int, jobs iter.Seq[Job], done func(Job, Played) error) (err error) {
 	start, err := StartWorker()
 	if err != nil {
@@ -408,7 +408,7 @@ func (o *Settings) Play(ctx context.Context, world string, workers int, jobs ite
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		workers = max(1, workers/4)
+		workers = max(min(2, workers), workers/2) // Busy lets fewer play at a time, if need be
 		jobs = slices.Values(again)
 	}
 }
