@@ -262,7 +262,6 @@ func leakOf(failure, err error) string {
 	return ""
 }
 
-
 // explain returns the text of the runner's failure, followed by the stacks of the bubble's error if
 // there are any. Without a failure, explain returns the text of err.
 func explain(failure, err error) string {
