@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -55,6 +56,11 @@ func sample() []reports.Cell {
 		{Line: 7, Text: "hold A before GETSET"},
 		{Line: 5, Text: "drop A messages or none", OrNone: true},
 	}
+	idle.Findings = []leases.Finding{
+		{Anomaly: checker.Overlap, Outcome: leases.Limitation, Reason: "A paused for longer than the TTL", Witness: idle.Witnesses[0], Occurrences: map[leases.Outcome]int{leases.Limitation: 2}},
+		{Anomaly: checker.Ghost, Outcome: leases.Bug, Reason: "no fault excuses it", Witness: idle.Witnesses[1], Occurrences: map[leases.Outcome]int{leases.Bug: 1}},
+	}
+	timed.Leak = "in main.(*lock).renew at lock/renew.go:12, started by main.(*lock).Acquire at lock/lock.go:40"
 	still := cell("set-nx|px", "contention", nil, nil)
 	still.MetNothing = []reports.MetNothing{{Line: 4, Text: "drop before HSET_X"}}
 	allowed := cell("redlock", "contention", nil, anomalies(checker.Unavailable))

@@ -119,6 +119,9 @@ func (s *junitSuite) add(c Cell, command string, since Change) {
 		var text strings.Builder
 		for _, w := range c.Witnesses {
 			fmt.Fprintf(&text, "%s: %s Events %s.\n", w.Anomaly, shortLine(w.Message), list(w.Events))
+			if judged := c.judgement(w.Anomaly); judged != "" {
+				fmt.Fprintf(&text, "%s\n", shortLine(judged))
+			}
 		}
 		fmt.Fprintf(&text, "%s\n", command)
 		if c.AsExpected && since.Become != Worse {

@@ -218,7 +218,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		s.metNothing(m, code(c.Strategy))
 	}
 	switch {
-	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.ByChance() == "" && c.Unordered() == "":
+	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.ByChance() == "" && c.Unordered() == "" && c.Leak == "":
 		s.held = append(s.held, code(c.Strategy))
 		return
 	case c.AsExpected && c.Verdict == NotApplicable:
@@ -237,7 +237,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	if c.Decided() && !c.AsExpected {
 		fmt.Fprintf(b, "; **%s**", escape(c.Difference()))
 	}
-	for _, text := range [...]string{c.Improvement(), c.ByChance(), c.Reservation()} {
+	for _, text := range [...]string{c.Improvement(), c.ByChance(), c.Reservation(), c.leakText()} {
 		if text != "" {
 			fmt.Fprintf(b, "; %s", escape(text))
 		}
@@ -262,7 +262,11 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		b.WriteByte('\n')
 	}
 	for _, w := range c.Witnesses {
-		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Message), list(w.Events))
+		fmt.Fprintf(b, "  - %s: %s Events %s.", escape(string(w.Anomaly)), escape(w.Message), list(w.Events))
+		if text := c.judgement(w.Anomaly); text != "" {
+			fmt.Fprintf(b, " %s", escape(text))
+		}
+		b.WriteByte('\n')
 	}
 	if why := c.Unordered(); why != "" {
 		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))

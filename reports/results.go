@@ -198,6 +198,14 @@ type Cell struct {
 // LeakRemedy says what to do about a [Cell.Leak].
 const LeakRemedy = "let it end at the release, or in the lock's Close method (locktest: Funcs.Close)"
 
+// leakText returns a clause about the cell's leak; empty if it has none.
+func (c Cell) leakText() string {
+	if c.Leak == "" {
+		return ""
+	}
+	return "a goroutine outlives its client: " + c.Leak
+}
+
 // Sources of the expectation of a cell, other than its script.
 const (
 	ByStrategy = "strategy" // the strategy itself
@@ -311,6 +319,18 @@ func (c Cell) Decided() bool { return c.Verdict != Unknown && c.Verdict != Error
 // Untested reports whether a line of the script that must have an effect matched nothing.
 func (c Cell) Untested() bool {
 	return slices.ContainsFunc(c.MetNothing, func(m MetNothing) bool { return !m.OrNone })
+}
+
+// judgement returns the outcome of an anomaly with its reason, as in "Known limitation: A paused for
+// longer than the TTL."; empty if the cell has no such finding.
+func (c Cell) judgement(a checker.Anomaly) string {
+	for _, f := range c.Findings {
+		if f.Anomaly == a && f.Outcome.Valid() {
+			words := f.Outcome.Words()
+			return strings.ToUpper(words[:1]) + words[1:] + ": " + f.Reason + "."
+		}
+	}
+	return ""
 }
 
 // Difference describes in a few words, without a stack trace, how the cell differs from its

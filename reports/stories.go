@@ -52,7 +52,7 @@ func judged(s *page.Story, c Cell) {
 		s.Class += " differs"
 	}
 	for _, w := range c.Witnesses {
-		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Text: shortLine(w.Message), Events: w.Events})
+		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Text: shortLine(w.Message), Judged: shortLine(c.judgement(w.Anomaly)), Events: w.Events})
 	}
 	s.Notes = notes(c)
 }
@@ -126,7 +126,7 @@ func notes(c Cell) []string {
 	if why := c.Unordered(); why != "" {
 		list = append(list, "not linearizable: "+shortLine(why))
 	}
-	for _, text := range []string{c.Improvement(), c.ByChance(), c.Reservation()} {
+	for _, text := range []string{c.Improvement(), c.ByChance(), c.Reservation(), c.leakText()} {
 		if text != "" {
 			list = append(list, shortLine(text))
 		}

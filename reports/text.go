@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
@@ -117,7 +116,7 @@ func annotated(text string, property bool) string {
 	return text
 }
 
-// spaced returns anomalies with spaces between them.
-func spaced(anomalies []checker.Anomaly) string {
-	return strings.Join(each(anomalies, func(a checker.Anomaly) string { return string(a) }), " ")
+// spaced returns words with spaces between them.
+func spaced[S ~string](words []S) string {
+	return strings.Join(each(words, func(w S) string { return string(w) }), " ")
 }

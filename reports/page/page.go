@@ -148,7 +148,9 @@ func (s Story) At() string {
 // A Proof is an anomaly with its evidence.
 type Proof struct {
 	Anomaly, Text, Avoided string
-	Events                 []int
+	// Judged is a sentence: the outcome of the anomaly by the class of the lock, with its reason.
+	Judged string
+	Events []int
 }
 
 // A Sentence is a part of a story.
