@@ -51,6 +51,7 @@ var table = []Description{
 	stuckLockEntry(),
 	notReleasedEntry(),
 	ghostEntry(),
+	idleTrafficEntry(),
 	selfDeadlockEntry(),
 	starvationEntry(),
 	unavailableEntry(),

@@ -26,7 +26,7 @@ func foreignRelease(f *index, yield func(*Witness) bool) {
 		switch sooner := max(ch.before.expires, ch.before.granted) - ch.after.expires; {
 		case ch.after.value == "" && ch.after.owner < 0:
 			did = "removed"
-		case ch.sameValue() && ch.before.expires != 0 && ch.after.expires != 0 && sooner > f.tolerance():
+		case ch.sameValue() && ch.before.expires > ch.after.expires && ch.after.expires != 0 && sooner > f.tolerance():
 			did = "shortened the lease of"
 		}
 		if did != "" && !yield(f.foreignWitness(ch, did)) {
@@ -57,7 +57,7 @@ func foreignExtend(f *index, yield func(*Witness) bool) {
 		switch {
 		case ch.recreated:
 			w = f.recreatedWitness(ch)
-		case ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || later > f.tolerance()):
+		case ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || ch.after.expires > ch.before.expires && later > f.tolerance()):
 			w = f.foreignWitness(ch, "prolonged the lease of")
 		}
 		if w != nil && !yield(w) {

@@ -24,7 +24,7 @@ func Names() []string {
 		extend-in-time extend-after-lease extend-when-taken
 		server-clock-forward server-clock-back token-clock-back
 		failover-lost-write two-failovers failover-replicated split-brain
-		reentrant-acquire acquire-twice-release-once
+		reentrant-acquire acquire-twice-release-once nested-then-idle
 		node-down slow-quorum lost-partial-acquire
 		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision

@@ -100,6 +100,8 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 			}
 		}
 		return Bug, "no fault touched the release"
+	case checker.IdleTraffic:
+		return Weakness, "what the lock started for a hold should end with it: a watchdog, a poll"
 	case checker.SelfDeadlock:
 		if j.class == Reentrant {
 			return Bug, "the lock is reentrant"

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -278,6 +279,43 @@ func ghost(r run, w []int) error {
 	return errors.Join(errs, need(last == c, "it has not tried again"))
 }
 
+func idleTraffic(r run, w []int) error {
+	if len(w) < 4 {
+		return errors.New("want a request that was needed, what came last, and three requests")
+	}
+	repeats := w[len(w)-3:]
+	client, first, last := r.at(repeats[0]).Client, r.at(repeats[0]), repeats[2]
+	digits := regexp.MustCompile(`[0-9]+`)
+	text := digits.ReplaceAllString(first.Command, "#")
+	is := func(i int) bool {
+		e := r.at(i)
+		return e.Kind == checker.Request && e.Client == client && digits.ReplaceAllString(e.Command, "#") == text
+	}
+	busy := func(i int) bool {
+		if r.hold(client, i) >= 0 {
+			return true
+		}
+		return slices.ContainsFunc(r.all, func(c call) bool { return c.client == client && c.invoke < i && i < c.end })
+	}
+	needed, idle := false, true
+	for _, i := range w[:len(w)-3] {
+		needed = needed || is(i) && busy(i)
+	}
+	for i := last - 1; i >= 0 && r.at(i).Time >= first.Time-2*r.Meta.TTL; i-- {
+		switch e := r.at(i); {
+		case busy(i), e.Kind == checker.Fault:
+			idle = false
+		case e.Client == client && e.Kind != checker.State && e.Kind != checker.Reply && !slices.Contains(repeats, i):
+			idle = false
+		}
+	}
+	return errors.Join(
+		need(is(repeats[0]) && is(repeats[1]) && is(repeats[2]), "the same request three times"),
+		need(needed, "it was sent before while its client held or waited"),
+		need(idle, "its client was idle for two leases before the first of them"),
+	)
+}
+
 func keyless(r run, w []int) error {
 	if len(w) != 2 {
 		return errors.New("want two events")
@@ -303,11 +341,12 @@ func notReleased(r run, w []int) error {
 			rel, ok = c, true
 		}
 	}
-	got := r.at(w[0])
-	if !ok || got.Kind != checker.State {
+	gave := slices.IndexFunc(w, func(i int) bool { return r.at(i).Kind == checker.State })
+	if !ok || gave < 0 {
 		return errors.New("not so: a release and the change that gave the key")
 	}
-	x := rel.client
+	gave = w[gave]
+	got, x := r.at(gave), rel.client
 	var kept call
 	for _, i := range w {
 		if c, of := r.callOf(i); of && c.takes() && c.client != x && c.invoke == i {
@@ -316,7 +355,7 @@ func notReleased(r run, w []int) error {
 	}
 	// When the releaser's key ended, or when the releaser acquired again.
 	end := len(r.Events)
-	for i := w[0] + 1; i < len(r.Events); i++ {
+	for i := gave + 1; i < len(r.Events); i++ {
 		e := r.at(i)
 		if e.Kind == checker.State && e.Server == got.Server && e.Owner != x || i > rel.end && e.Kind == checker.Invoke && e.Client == x && (e.Op == checker.Acquire || e.Op == checker.TryAcquire) {
 			end = i
@@ -333,7 +372,7 @@ func notReleased(r run, w []int) error {
 	refused := kept.result == checker.Fail && kept.invoke > rel.end && kept.end < end && !kept.cancelled()
 	return errors.Join(
 		need(rel.result == checker.OK && r.hold(x, rel.invoke) >= 0 && r.hold(x, rel.invoke+1) < 0, "a release that ended a hold and returned ok"),
-		need(got.Cause == checker.ByCommand && got.Owner == x && w[0] < rel.invoke && end > rel.end, "the key was the releaser's before and after"),
+		need(got.Cause == checker.ByCommand && got.Owner == x && gave < rel.invoke && end > rel.end, "the key was the releaser's before and after"),
 		need(!changed, "the release did not change it"),
 		need(kept.client != "" && !kept.crashed && kept.invoke < end && kept.end > rel.end, "another client's acquire after that"),
 		need(refused || r.Meta.TTL > 0 && waits >= r.Meta.TTL/3, "it was refused, or waited"),

@@ -41,6 +41,7 @@ func Witness(h checker.History, w checker.Witness) error {
 		checker.StuckLock:      stuckLock,
 		checker.NotReleased:    notReleased,
 		checker.Ghost:          ghost,
+		checker.IdleTraffic:    idleTraffic,
 		checker.SelfDeadlock:   selfDeadlock,
 		checker.Starvation:     starvation,
 		checker.Unavailable:    unavailable,

@@ -51,7 +51,7 @@ func draw[T any](g *generator, of ...T) T { return rapid.SampledFrom(of).Draw(g.
 
 func (g *generator) step() {
 	client := draw(g, g.clients...)
-	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "win", "write", "life", "fault") {
+	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "win", "write", "life", "fault", "beat") {
 	case "call":
 		if call, ok := g.calls[client]; ok {
 			g.comeBack(call)
@@ -76,6 +76,13 @@ func (g *generator) step() {
 			delete(g.calls, client)
 		}
 		g.add(e)
+	case "beat": // a watchdog's requests, sometimes after a long time without anything else
+		if draw(g, true, false) {
+			g.now += 61 * time.Second
+		}
+		for range draw(g, 1, 1, 3) {
+			g.add(checker.Event{Kind: checker.Request, Client: client, Node: "n1", Command: "EVAL renew " + draw(g, "1", "23")})
+		}
 	case "fault":
 		g.add(checker.Event{Kind: checker.Fault, Node: "n1", Text: draw(g, "n1 split A", "n1 join", "n1 failover", "n1 flush")})
 	}
