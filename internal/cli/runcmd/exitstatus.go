@@ -2,7 +2,9 @@ package runcmd
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cli/cells"
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/reports"
@@ -13,6 +15,9 @@ type summary struct {
 	all    reports.Comparison
 	agree  reports.Agreement
 	absent map[string]string // by world, the reason why a cell was not played
+	// strict reports that a warning counts as unexpected; warned is the number of cells with one.
+	strict bool
+	warned int
 }
 
 func (s *summary) add(c reports.Cell) error {
@@ -22,10 +27,22 @@ func (s *summary) add(c reports.Cell) error {
 		}
 		s.absent[c.World] = c.Strategy + " under " + c.Scenario + ": " + c.Reason
 	}
+	if warns(c) {
+		s.warned++
+	}
 	if err := s.agree.Add(c); err != nil {
 		return err
 	}
 	return s.all.Add(c)
+}
+
+// warns reports whether the cell of a lock of the user's shows something of the class hygiene, or a
+// leak.
+func warns(c reports.Cell) bool {
+	return c.Leak != "" || c.ExpectedBy == reports.ByClass && slices.ContainsFunc(c.Anomalies, func(a checker.Anomaly) bool {
+		d, _ := checker.Describe(a)
+		return d.Class == checker.Hygiene
+	})
 }
 
 // status returns the exit status, or nil for status 0. A world in which no cell was played is
@@ -40,7 +57,7 @@ func (s *summary) status() error {
 	if status := cells.VerdictStatus(s.all.Tally()); status != nil {
 		return status
 	}
-	if s.agree.Differing() > 0 {
+	if s.agree.Differing() > 0 || s.strict && s.warned > 0 {
 		return kit.Exit(kit.ExitDiffers, nil)
 	}
 	return nil

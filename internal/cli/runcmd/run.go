@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/cli/cells"
 	"github.com/lockfault/lockfault/internal/cli/kit"
@@ -41,6 +42,7 @@ type runOptions struct {
 	accept    bool
 	quiet     bool
 	verbose   bool
+	failOn    string
 }
 
 func NewCommand(a *kit.App) *cobra.Command {
@@ -77,6 +79,7 @@ anomalies of this run into that file.`,
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` for the report")
 	flags.BoolVar(&o.quiet, "quiet", false, "print only unexpected results, and the output of --format and --baseline")
 	flags.BoolVar(&o.verbose, "verbose", false, "print a line for each finished cell on standard error")
+	flags.StringVar(&o.failOn, "fail-on", "", "`class` of anomalies that gives exit status 1 even where it is only a warning: hygiene, for locks of one's own (default none)")
 	flags.BoolVar(&o.resume, "resume", false, "continue the same run, which ended early in the same directory")
 	flags.BoolVar(&o.accept, "accept", false, "write the anomalies of this run into the file of --expect, as allowed from now on")
 	o.AddFlags(cmd)
@@ -92,6 +95,9 @@ func (o *runOptions) check(cmd *cobra.Command, a *kit.App) error {
 	}
 	if o.quiet && o.verbose {
 		return kit.Usage("--quiet and --verbose can't both be so: leave one of them out")
+	}
+	if cmd.Flags().Changed("fail-on") && o.failOn != string(checker.Hygiene) {
+		return kit.Usage("unknown class %q of --fail-on: bugs of the other classes always count, so it can only be %s", o.failOn, checker.Hygiene)
 	}
 	if err := kit.Between("jobs", o.jobs, 1, kit.MaxWorkers); err != nil {
 		return err
@@ -254,7 +260,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 			return err
 		}
 	}
-	var s summary
+	s := summary{strict: o.failOn != ""}
 	said := &runNotes{program: a.Program, registry: a.Everything, o: &o.Settings, scripts: scripts, expected: expected, accepted: accepted}
 	switch err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); {
 	case errors.Is(err, context.Canceled):
