@@ -286,6 +286,9 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		if disturbed != nil && j.h.Meta.TTL > 0 && known && end-j.calmSince(x.Client, called, end) > j.h.Meta.TTL/2 {
 			return Bug, fmt.Sprintf("no renewal was sent, though messages of %s passed for the last half of its lease", x.Client)
 		}
+		if disturbed != nil && x.Time >= begun {
+			return Weakness, "it counts an acquire whose lease was over before the reply came as a success: " + disturbed.text
+		}
 		if disturbed != nil {
 			return Weakness, "it counts a renewal without an answer as a success: " + disturbed.text
 		}

@@ -76,6 +76,6 @@ func (s *ShortList) Print(w io.Writer) {
 		fmt.Fprintln(w, line)
 	}
 	if s.more > 0 {
-		fmt.Fprintf(w, "and %d more\n", s.more)
+		fmt.Fprintf(w, "and %d more, which the report has\n", s.more)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cli/cells"
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/reports"
@@ -30,7 +31,7 @@ type runNotes struct {
 	unjudged  kit.ShortList
 	said      map[string]bool // service-wide texts that unjudged already has
 	by        map[string]int  // number of better cells, by the source of the expectation
-	leaks     []*leak
+	warnings  []*warning
 	classes   kit.ShortList   // the class of each lock that is judged by its class
 	classed   map[string]bool // the strategies that classes already has
 }
@@ -72,7 +73,14 @@ func (r *runNotes) add(c reports.Cell) {
 		}
 		r.classes.Add(text)
 	}
-	r.addLeak(c)
+	if c.Leak != "" {
+		r.warn(c, "a goroutine outlives its client", c.Leak+"; "+reports.LeakRemedy)
+	}
+	for _, f := range c.Findings {
+		if c.ExpectedBy == reports.ByClass && f.Outcome == leases.Weakness {
+			r.warn(c, f.Outcome.Words()+": "+string(f.Anomaly), f.Reason)
+		}
+	}
 	if text := c.Improvement(); text != "" {
 		if r.by == nil {
 			r.by = map[string]int{}
@@ -82,32 +90,44 @@ func (r *runNotes) add(c reports.Cell) {
 	}
 }
 
-// A leak is a goroutine of a lock that outlives its client, in a number of cells.
-type leak struct {
-	strategy, text, scenario string
-	cells                    int
+// A warning is what cells of a strategy show that is no bug, told once with the first reason.
+type warning struct {
+	strategy, text, scenario, reason string
+	cells                            int
 }
 
-// addLeak counts the leak of a cell, if it has one.
-func (r *runNotes) addLeak(c reports.Cell) {
-	if c.Leak == "" {
-		return
-	}
-	i := slices.IndexFunc(r.leaks, func(l *leak) bool { return l.strategy == c.Strategy && l.text == c.Leak })
+func (r *runNotes) warn(c reports.Cell, text, reason string) {
+	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.strategy == c.Strategy && w.text == text })
 	if i < 0 {
-		i, r.leaks = len(r.leaks), append(r.leaks, &leak{c.Strategy, c.Leak, c.Scenario, 0})
+		i, r.warnings = len(r.warnings), append(r.warnings, &warning{c.Strategy, text, c.Scenario, reason, 0})
 	}
-	r.leaks[i].cells++
+	r.warnings[i].cells++
+}
+
+// byStrategy orders the warnings by their strategies, in the order in which these came first.
+func (r *runNotes) byStrategy() []*warning {
+	first := map[string]int{}
+	for i, w := range r.warnings {
+		if _, ok := first[w.strategy]; !ok {
+			first[w.strategy] = i
+		}
+	}
+	slices.SortStableFunc(r.warnings, func(a, b *warning) int { return cmp.Compare(first[a.strategy], first[b.strategy]) })
+	return r.warnings
 }
 
 // print writes the notes and what the user can do about them.
 func (r *runNotes) print(w io.Writer) {
 	r.classes.Print(w)
-	var leaks kit.ShortList
-	for _, l := range r.leaks {
-		leaks.Add(fmt.Sprintf("%s: a goroutine outlives its client in %s, such as %s: %s; %s", l.strategy, countCells(l.cells), l.scenario, l.text, reports.LeakRemedy))
+	var warnings kit.ShortList
+	for _, x := range r.byStrategy() {
+		under := "under " + x.scenario
+		if x.cells > 1 {
+			under = fmt.Sprintf("in %s, such as %s", countCells(x.cells), x.scenario)
+		}
+		warnings.Add(fmt.Sprintf("%s: %s %s: %s", x.strategy, x.text, under, x.reason))
 	}
-	leaks.Print(w)
+	warnings.Print(w)
 	r.differing.Print(w)
 	r.better.Print(w)
 	r.unjudged.Print(w)
