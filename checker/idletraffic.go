@@ -33,6 +33,7 @@ func idleTraffic(f *index, yield func(*Witness) bool) {
 	f.visitRequests(func(c *client, i int, when occupation, _ int) bool {
 		switch when {
 		case unasked:
+			background[withoutNumbers(f.events[i].Command)] = true
 			background[beginning(f.events[i].Command)] = true
 		case idleLong:
 			late[c.id]++
@@ -51,13 +52,14 @@ func idleTraffic(f *index, yield func(*Witness) bool) {
 	known := make([]traffic, len(f.clients))
 	f.visitRequests(func(c *client, i int, when occupation, since int) bool {
 		k := &known[c.id]
-		if command := f.events[i].Command; late[c.id] < idleRepeats || keepsAlive(command) || background[beginning(command)] {
+		command := f.events[i].Command
+		text := withoutNumbers(command)
+		if late[c.id] < idleRepeats || keepsAlive(command) || background[text] || background[beginning(command)] {
 			return true
 		}
 		if k.needed == nil {
 			*k = traffic{needed: map[string]int{}, repeats: map[string][]int{}}
 		}
-		text := withoutNumbers(f.events[i].Command)
 		switch sent, ok := k.needed[text]; {
 		case when == engaged && !ok:
 			k.needed[text] = i
@@ -157,13 +159,17 @@ func keepsAlive(command string) bool {
 	return false
 }
 
-// beginning returns the name of a command and what is behind it, mostly a key or a script, up to a
-// colon, behind which clients put their own names.
+// beginning returns the part of a command that is the same for all clients: its name and first key up
+// to a colon, behind which clients put their own names. Of a script it is the script with the whole
+// first key: one script renews a client's locks on all keys.
 func beginning(command string) string {
-	name, rest, _ := strings.Cut(command, " ")
-	word, _, _ := strings.Cut(rest, " ")
-	word, _, _ = strings.Cut(word, ":")
-	return name + " " + word
+	words := strings.SplitN(command, " ", 5)
+	if strings.HasPrefix(words[0], "EVAL") || strings.HasPrefix(words[0], "FCALL") {
+		return strings.Join(words[:min(4, len(words))], " ")
+	}
+	words = words[:min(2, len(words))]
+	words[len(words)-1], _, _ = strings.Cut(words[len(words)-1], ":")
+	return strings.Join(words, " ")
 }
 
 // withoutNumbers returns a command with # in place of each number.

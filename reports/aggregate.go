@@ -150,8 +150,11 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 }
 
 // avoided returns a sentence that states whether the anomaly of a cell is inherent in its class of
-// locks, or avoidable.
+// locks, or avoidable; empty for a cell whose anomalies are judged by the class of its lock.
 func (s *aggregate) avoided(c Cell, a checker.Anomaly) string {
+	if c.ExpectedBy == ByClass {
+		return "" // its outcome says so
+	}
 	switch avoided, showed := s.peers(c, a); {
 	case len(avoided) > 0:
 		return fmt.Sprintf("Avoidable: of the same kind %s did not show it.", some(each(avoided, shown), 5))

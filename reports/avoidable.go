@@ -30,6 +30,9 @@ func (s *aggregate) avoidables() (list []avoidable) {
 			}
 			for _, anomaly := range c.Anomalies {
 				a.all++
+				if c.limited(anomaly) {
+					continue
+				}
 				by, _ := s.peers(c, anomaly)
 				if len(by) == 0 {
 					continue

@@ -123,6 +123,9 @@ func (s *junitSuite) add(c Cell, command string, since Change) {
 				fmt.Fprintf(&text, "%s\n", shortLine(judged))
 			}
 		}
+		if leak := c.leakText(); leak != "" {
+			fmt.Fprintf(&text, "%s\n", shortLine(leak))
+		}
 		fmt.Fprintf(&text, "%s\n", command)
 		if c.AsExpected && since.Become != Worse {
 			t.Out = cellSays(c) + "\n" + text.String()

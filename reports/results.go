@@ -196,7 +196,7 @@ type Cell struct {
 }
 
 // LeakRemedy says what to do about a [Cell.Leak].
-const LeakRemedy = "let it end at the release, or in the lock's Close method (locktest: Funcs.Close)"
+const LeakRemedy = "let it end at the release and, for a client that leaves while it holds, in the lock's Close method (locktest: Funcs.Close)"
 
 // leakText returns a clause about the cell's leak; empty if it has none.
 func (c Cell) leakText() string {
@@ -319,6 +319,11 @@ func (c Cell) Decided() bool { return c.Verdict != Unknown && c.Verdict != Error
 // Untested reports whether a line of the script that must have an effect matched nothing.
 func (c Cell) Untested() bool {
 	return slices.ContainsFunc(c.MetNothing, func(m MetNothing) bool { return !m.OrNone })
+}
+
+// limited reports whether an anomaly of a cell that is judged by its class is a known limitation.
+func (c Cell) limited(a checker.Anomaly) bool {
+	return c.ExpectedBy == ByClass && slices.ContainsFunc(c.Findings, func(f leases.Finding) bool { return f.Anomaly == a && f.Outcome == leases.Limitation })
 }
 
 // judgement returns the outcome of an anomaly with its reason, as in "Known limitation: A paused for

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,15 +163,45 @@ func TestGoesOnSeesWhatRunsShare(t *testing.T) {
 	}
 }
 
-// TestWhatKeptRunsLeaveIsSeen checks that a run that leaves something behind at its end, long after
-// its outcome was used, is detected: everything is then played from its beginning, where the script
-// responsible is known.
-func TestWhatKeptRunsLeaveIsSeen(t *testing.T) {
-	leaves := forgetfulWith(func(ctx context.Context, env strategies.Env) {
+// endless is a lock that never closes.
+type endless struct{ strategies.Lock }
+
+func (endless) Close() error { select {} }
+
+// TestLeaksOfKeptRunsAreSeen checks that a goroutine that outlives its client is named, whether runs
+// are kept or not, and that the search goes on.
+func TestLeaksOfKeptRunsAreSeen(t *testing.T) {
+	leaks := forgetfulWith(func(_ context.Context, env strategies.Env) {
 		if env.Key == harness.LockKey {
 			go func() { select {} }()
 		}
 	})
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second}
+	want, err := Search(t.Context(), b, &stage{t: t, strategy: leaks}, nil)
+	if err != nil || len(want.Failures) > 0 || !strings.Contains(want.Leak, "runcache_test.go") {
+		t.Fatalf("played from the beginning: %d failures, leak %q, %v", len(want.Failures), want.Leak, err)
+	}
+	l := &lodger{stage: stage{t: t, strategy: leaks}}
+	got, err := Search(t.Context(), b, l, nil)
+	l.house.End()
+	if err != nil || got.States != want.States || got.Runs != want.Runs || got.Leak != want.Leak {
+		t.Errorf("%d states, %d runs, leak %q, %v; want %d, %d, %q", got.States, got.Runs, got.Leak, err, want.States, want.Runs, want.Leak)
+	}
+}
+
+// TestWhatKeptRunsLeaveIsSeen checks that a run that leaves something behind at its end, long after
+// its outcome was used, is detected: everything is then played from its beginning, where the script
+// responsible is known.
+func TestWhatKeptRunsLeaveIsSeen(t *testing.T) {
+	leaves := forgetfulWith(func(context.Context, strategies.Env) {})
+	made := leaves.New
+	leaves.New = func(env strategies.Env) (strategies.Lock, error) {
+		l, err := made(env)
+		if env.Key != harness.LockKey {
+			return l, err
+		}
+		return endless{l}, err
+	}
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second}
 	want, err := Search(t.Context(), b, &stage{t: t, strategy: leaves}, nil)
 	if err != nil || len(want.Failures) == 0 {

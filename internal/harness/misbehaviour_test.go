@@ -95,13 +95,6 @@ func TestMisbehaviourIsAnError(t *testing.T) {
 			},
 			reason: []string{"ignores its context", "A's acquire", "misbehaviour_test.go"},
 		},
-		"leaks goroutines": {
-			acquire: func(context.Context) error {
-				go func() { select {} }()
-				return nil
-			},
-			reason: []string{"goroutine", "misbehaviour_test.go"},
-		},
 		"waits for itself": {
 			acquire: func(context.Context) error {
 				c := make(chan int)
@@ -122,6 +115,18 @@ func TestMisbehaviourIsAnError(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLeakIsNamedAndTheCellJudged checks that a goroutine that outlives its client leaves the cell its
+// verdict.
+func TestLeakIsNamedAndTheCellJudged(t *testing.T) {
+	outcome := play(t, strategyOf(func(context.Context) error {
+		go func() { select {} }()
+		return nil
+	}), simple)
+	if outcome.Status != harness.Held || !strings.Contains(outcome.Leak, "misbehaviour_test.go:") {
+		t.Errorf("%s, leak %q", outcome.Status, outcome.Leak)
 	}
 }
 

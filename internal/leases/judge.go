@@ -490,7 +490,7 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		}
 		called, _ := j.start(w.Events[i])
 		if command, ok := j.repeated(x.Client, called, x.Time); ok {
-			return Weakness, "it cannot tell its own key from another's when its client sends a command again: " + command
+			return Weakness, "it cannot tell its own key from another's when its client library sends a command again: " + command
 		}
 	}
 	return Bug, "acquire said that it had failed without knowing so"
@@ -551,7 +551,12 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 		return Bug, "no fault kept its holder from giving it up"
 	}
 	if command, ok := j.repeated(owner, 0, to); ok {
-		return Weakness, "a command that its client sent again counted twice: " + command
+		return Weakness, "a command that its client library sent again counted twice: " + command
+	}
+	for i := len(j.h.Events) - 1; i >= 0; i-- {
+		if x := j.h.Events[i]; x.Kind == checker.State && x.Owner == owner && x.Cause == checker.ByCommand && x.Client == owner && x.Expires > 0 {
+			return Bug, owner + " goes on renewing a key by which it holds nothing: end the renewal when the release begins, and when an acquire has failed"
+		}
 	}
 	return Bug, "a lease ends, and this key does not: give it a time to live, or declare the class forever"
 }

@@ -31,8 +31,8 @@ func leak(stacks []string) (text, left string) {
 	return text + left, strings.TrimLeft(left, ", ")
 }
 
-// wait describes where a goroutine waits outside the standard library, and which function started
-// it.
+// wait describes where a goroutine waits outside the standard library, and which function started it
+// if that is outside, too.
 func wait(frames []frame) (text string) {
 	for _, f := range frames {
 		if !f.standard() && !f.creates {
@@ -40,7 +40,7 @@ func wait(frames []frame) (text string) {
 			break
 		}
 	}
-	if last := len(frames) - 1; last >= 0 && frames[last].creates {
+	if last := len(frames) - 1; last >= 0 && frames[last].creates && !frames[last].standard() {
 		text += fmt.Sprintf(", started by %s at %s", frames[last].function, frames[last].place)
 	}
 	return text

@@ -71,6 +71,9 @@ func (s *ShortList) Add(line string) {
 	s.list = append(s.list, line)
 }
 
+// Len returns the number of lines that were added.
+func (s *ShortList) Len() int { return len(s.list) + s.more }
+
 func (s *ShortList) Print(w io.Writer) {
 	for _, line := range s.list {
 		fmt.Fprintln(w, line)

@@ -2,7 +2,7 @@ package runcmd
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cli/cells"
@@ -17,7 +17,7 @@ type summary struct {
 	absent map[string]string // by world, the reason why a cell was not played
 	// strict reports that a warning counts as unexpected; warned is the number of cells with one.
 	strict bool
-	warned int
+	warned kit.ShortList
 }
 
 func (s *summary) add(c reports.Cell) error {
@@ -27,8 +27,8 @@ func (s *summary) add(c reports.Cell) error {
 		}
 		s.absent[c.World] = c.Strategy + " under " + c.Scenario + ": " + c.Reason
 	}
-	if warns(c) {
-		s.warned++
+	if what := hygieneOf(c); s.strict && what != "" {
+		s.warned.Add(fmt.Sprintf("--fail-on hygiene: %s under %s: %s", c.Strategy, c.Scenario, what))
 	}
 	if err := s.agree.Add(c); err != nil {
 		return err
@@ -36,13 +36,19 @@ func (s *summary) add(c reports.Cell) error {
 	return s.all.Add(c)
 }
 
-// warns reports whether the cell of a lock of the user's shows something of the class hygiene, or a
-// leak.
-func warns(c reports.Cell) bool {
-	return c.Leak != "" || c.ExpectedBy == reports.ByClass && slices.ContainsFunc(c.Anomalies, func(a checker.Anomaly) bool {
-		d, _ := checker.Describe(a)
-		return d.Class == checker.Hygiene
-	})
+// hygieneOf returns what a lock of the user's shows of the class hygiene, a leak included; empty if that
+// is nothing.
+func hygieneOf(c reports.Cell) string {
+	var list []string
+	for _, a := range c.Anomalies {
+		if d, _ := checker.Describe(a); c.ExpectedBy == reports.ByClass && d.Class == checker.Hygiene {
+			list = append(list, string(a))
+		}
+	}
+	if c.Leak != "" {
+		list = append(list, "a goroutine outlives its client")
+	}
+	return strings.Join(list, ", ")
 }
 
 // status returns the exit status, or nil for status 0. A world in which no cell was played is
@@ -57,7 +63,7 @@ func (s *summary) status() error {
 	if status := cells.VerdictStatus(s.all.Tally()); status != nil {
 		return status
 	}
-	if s.agree.Differing() > 0 || s.strict && s.warned > 0 {
+	if s.agree.Differing() > 0 || s.warned.Len() > 0 {
 		return kit.Exit(kit.ExitDiffers, nil)
 	}
 	return nil

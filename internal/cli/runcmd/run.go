@@ -367,7 +367,8 @@ func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, s
 	if err != nil {
 		return err
 	}
-	said.print(b)
+	said.print(b, o.quiet)
+	s.warned.Print(b)
 	if o.quiet {
 		return b.Flush()
 	}

@@ -96,8 +96,12 @@ type warning struct {
 	cells                            int
 }
 
+// warn adds a cell to the warning with the same text and kind of reason, which ends at a colon.
 func (r *runNotes) warn(c reports.Cell, text, reason string) {
-	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.strategy == c.Strategy && w.text == text })
+	kind, _, _ := strings.Cut(reason, ": ")
+	i := slices.IndexFunc(r.warnings, func(w *warning) bool {
+		return w.strategy == c.Strategy && w.text == text && strings.HasPrefix(w.reason, kind)
+	})
 	if i < 0 {
 		i, r.warnings = len(r.warnings), append(r.warnings, &warning{c.Strategy, text, c.Scenario, reason, 0})
 	}
@@ -116,9 +120,7 @@ func (r *runNotes) byStrategy() []*warning {
 	return r.warnings
 }
 
-// print writes the notes and what the user can do about them.
-func (r *runNotes) print(w io.Writer) {
-	r.classes.Print(w)
+func (r *runNotes) printWarnings(w io.Writer) {
 	var warnings kit.ShortList
 	for _, x := range r.byStrategy() {
 		under := "under " + x.scenario
@@ -128,6 +130,15 @@ func (r *runNotes) print(w io.Writer) {
 		warnings.Add(fmt.Sprintf("%s: %s %s: %s", x.strategy, x.text, under, x.reason))
 	}
 	warnings.Print(w)
+}
+
+// print writes the notes and what the user can do about them. If quiet is true, it leaves out the
+// classes and warnings.
+func (r *runNotes) print(w io.Writer, quiet bool) {
+	if !quiet {
+		r.classes.Print(w)
+		r.printWarnings(w)
+	}
 	r.differing.Print(w)
 	r.better.Print(w)
 	r.unjudged.Print(w)
