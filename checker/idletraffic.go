@@ -118,6 +118,9 @@ func (f *index) visitRequests(visit func(c *client, at int, when occupation, sin
 		case State, Reply, Push, Measure, Step, End:
 			continue
 		case Request:
+			if strings.Contains(e.Command, warmUp) {
+				continue
+			}
 			when := idle
 			switch {
 			case !s.asked:
@@ -159,17 +162,29 @@ func keepsAlive(command string) bool {
 	return false
 }
 
-// beginning returns the part of a command that is the same for all clients: its name and first key up
-// to a colon, behind which clients put their own names. Of a script it is the script with the whole
-// first key: one script renews a client's locks on all keys.
+// warmUp is a part of the name of each warm-up lock, and of no other.
+const warmUp = ":warm-up:"
+
+// WarmUpKey returns the name of the lock that a client uses once before a run begins. What a lock goes
+// on sending for it is no traffic of the lock that is judged.
+func WarmUpKey(key, client string) string { return key + warmUp + client }
+
+// beginning returns the part of a command that is the same for all clients: its name, and the first
+// letters of its key, behind which clients put their own names. Of a script it is the script with the
+// whole first key: one script renews a client's locks on all keys.
 func beginning(command string) string {
 	words := strings.SplitN(command, " ", 5)
 	if strings.HasPrefix(words[0], "EVAL") || strings.HasPrefix(words[0], "FCALL") {
 		return strings.Join(words[:min(4, len(words))], " ")
 	}
-	words = words[:min(2, len(words))]
-	words[len(words)-1], _, _ = strings.Cut(words[len(words)-1], ":")
-	return strings.Join(words, " ")
+	if len(words) == 1 {
+		return words[0]
+	}
+	key := words[1]
+	if end := strings.IndexAny(key, ":/-_.{|"); end >= 0 {
+		key = key[:end]
+	}
+	return words[0] + " " + key
 }
 
 // withoutNumbers returns a command with # in place of each number.

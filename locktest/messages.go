@@ -124,6 +124,7 @@ const storyLines = 12
 
 // story returns the events around the anomaly and the command that shows all events.
 func (test *test) story(t *testing.T, cell reports.Cell, h checker.History) string {
+	cell.Leak = "" // the test tells it once, at its end
 	return test.around(cell, h) + test.reproCommand(t)
 }
 

@@ -353,11 +353,18 @@ func (c Cell) Difference() string {
 		parts = append(parts, "missing: "+names(missing))
 	}
 	extra := c.Extra()
-	for _, f := range c.Findings {
-		if c.ExpectedBy == ByClass && f.Outcome == leases.Bug && slices.Contains(extra, f.Anomaly) {
-			parts = append(parts, f.String())
-			extra = without(extra, []checker.Anomaly{f.Anomaly})
+	for i, f := range c.Findings {
+		if c.ExpectedBy != ByClass || f.Outcome != leases.Bug || !slices.Contains(extra, f.Anomaly) {
+			continue
 		}
+		same := []checker.Anomaly{f.Anomaly} // one reason is told once
+		for _, other := range c.Findings[i+1:] {
+			if other.Outcome == f.Outcome && other.Reason == f.Reason && slices.Contains(extra, other.Anomaly) {
+				same = append(same, other.Anomaly)
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s: %s", f.Outcome.Words(), names(same), f.Reason))
+		extra = without(extra, same)
 	}
 	if len(extra) > 0 {
 		parts = append(parts, "not expected: "+names(extra))

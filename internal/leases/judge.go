@@ -194,9 +194,10 @@ func (j *judgement) leaseEnd(client string, began int, t time.Duration) (end tim
 // request of the call was sent, less a tenth of the TTL. Nested acquires promise nothing, since a lock
 // may count them on its own; neither does a lock that renews its lease by a rule of its own, or has
 // none.
-func (j *judgement) promised(client string, held int, t time.Duration) (end time.Duration) {
+// by is the return of that call.
+func (j *judgement) promised(client string, held int, t time.Duration) (end time.Duration, by checker.Event) {
 	if j.renews() || j.class == Forever || j.h.Meta.Service != "" {
-		return 0
+		return 0, by
 	}
 	for i := held; i < len(j.h.Events) && j.h.Events[i].Time <= t; i++ {
 		e := j.h.Events[i]
@@ -207,8 +208,9 @@ func (j *judgement) promised(client string, held int, t time.Duration) (end time
 		if end = sent + j.h.Meta.TTL - j.h.Meta.TTL/10; e.Until > 0 {
 			end = e.Until
 		}
+		by = e
 	}
-	return end
+	return end, by
 }
 
 // calmSince returns when the last disturbance of the client's messages before a time had ended.
@@ -262,12 +264,16 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	if known && begun < end {
 		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s until %s, and no server had lost the key", y.Client, at(begun), x.Client, at(end))
 	}
-	if promised := j.promised(x.Client, held, begun); begun < promised {
-		if by := j.ownRemoval(x.Client, called, begun); by != nil {
-			return Bug, fmt.Sprintf("%s removed its own key at %s (%s), and went on holding", x.Client, at(by.Time), by.Command)
+	if promised, by := j.promised(x.Client, held, begun); begun < promised {
+		if own := j.ownRemoval(x.Client, called, begun); own != nil {
+			return Bug, fmt.Sprintf("%s removed its own key at %s (%s), and went on holding", x.Client, at(own.Time), own.Command)
 		}
-		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s, which it had asked for until %s; the key ended sooner (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)",
-			y.Client, at(begun), x.Client, at(promised))
+		why := "the key ended sooner (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)"
+		if by.Op == checker.Extend {
+			why = "the extend did not prolong the key as long as that"
+		}
+		return Bug, fmt.Sprintf("%s got the lock at %s, though %s's %s succeeded at %s and stands for a lease until %s; %s",
+			y.Client, at(begun), x.Client, by.Op, at(by.Time), at(promised), why)
 	}
 	if i := j.find(called, t, ofClient(x.Client), paused); i != nil {
 		return Limitation, "a process that stands still cannot be told: " + i.text

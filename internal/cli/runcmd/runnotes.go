@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cli/cells"
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
@@ -32,8 +33,7 @@ type runNotes struct {
 	said      map[string]bool // service-wide texts that unjudged already has
 	by        map[string]int  // number of better cells, by the source of the expectation
 	warnings  []*warning
-	classes   kit.ShortList   // the class of each lock that is judged by its class
-	classed   map[string]bool // the strategies that classes already has
+	classes   []*classified
 }
 
 // add records the notes on a cell.
@@ -62,23 +62,16 @@ func (r *runNotes) add(c reports.Cell) {
 		r.said[text] = true
 		r.unjudged.Add(text)
 	}
-	if c.ExpectedBy == reports.ByClass && c.Class != "" && !r.classed[c.Strategy] {
-		if r.classed == nil {
-			r.classed = map[string]bool{}
-		}
-		r.classed[c.Strategy] = true
-		text := fmt.Sprintf("%s: judged as a lock of the class %s", c.Strategy, c.Class)
-		if strategy, _ := r.registry.Lookup(c.Strategy); !slices.Contains(strategy.Tags, string(c.Class)) {
-			text += "; to declare another class, add its name to the lock's tags (docs/leases.md)"
-		}
-		r.classes.Add(text)
+	if c.ExpectedBy == reports.ByClass && c.Class != "" {
+		r.classify(c)
 	}
 	if c.Leak != "" {
-		r.warn(c, "a goroutine outlives its client", c.Leak+"; "+reports.LeakRemedy)
+		r.warn(c, "a goroutine outlives its client", c.Leak+"; "+reports.LeakRemedy, true)
 	}
 	for _, f := range c.Findings {
 		if c.ExpectedBy == reports.ByClass && f.Outcome == leases.Weakness {
-			r.warn(c, f.Outcome.Words()+": "+string(f.Anomaly), f.Reason)
+			d, _ := checker.Describe(f.Anomaly)
+			r.warn(c, f.Outcome.Words()+": "+string(f.Anomaly), f.Reason, d.Class == checker.Hygiene)
 		}
 	}
 	if text := c.Improvement(); text != "" {
@@ -90,44 +83,88 @@ func (r *runNotes) add(c reports.Cell) {
 	}
 }
 
-// A warning is what cells of a strategy show that is no bug, told once with the first reason.
-type warning struct {
-	strategy, text, scenario, reason string
-	cells                            int
+// classified holds the locks that are judged by a class, declared or not.
+type classified struct {
+	class    leases.Class
+	declared bool
+	locks    []string
 }
 
-// warn adds a cell to the warning with the same text and kind of reason, which ends at a colon.
-func (r *runNotes) warn(c reports.Cell, text, reason string) {
-	kind, _, _ := strings.Cut(reason, ": ")
-	i := slices.IndexFunc(r.warnings, func(w *warning) bool {
-		return w.strategy == c.Strategy && w.text == text && strings.HasPrefix(w.reason, kind)
-	})
+// classify adds the cell's lock to its class, unless the lock has been classified before.
+func (r *runNotes) classify(c reports.Cell) {
+	if slices.ContainsFunc(r.classes, func(k *classified) bool { return slices.Contains(k.locks, c.Strategy) }) {
+		return
+	}
+	strategy, _ := r.registry.Lookup(c.Strategy)
+	declared := slices.Contains(strategy.Tags, string(c.Class))
+	i := slices.IndexFunc(r.classes, func(k *classified) bool { return k.class == c.Class && k.declared == declared })
 	if i < 0 {
-		i, r.warnings = len(r.warnings), append(r.warnings, &warning{c.Strategy, text, c.Scenario, reason, 0})
+		i, r.classes = len(r.classes), append(r.classes, &classified{class: c.Class, declared: declared})
 	}
-	r.warnings[i].cells++
+	r.classes[i].locks = append(r.classes[i].locks, c.Strategy)
 }
 
-// byStrategy orders the warnings by their strategies, in the order in which these came first.
-func (r *runNotes) byStrategy() []*warning {
-	first := map[string]int{}
-	for i, w := range r.warnings {
-		if _, ok := first[w.strategy]; !ok {
-			first[w.strategy] = i
+// printClasses writes what the locks were taken for, a line for each class.
+func (r *runNotes) printClasses(w io.Writer) {
+	var lines kit.ShortList
+	for _, k := range r.classes {
+		text := "judged as a lock of"
+		if len(k.locks) > 1 {
+			text = "judged as locks of"
 		}
+		text = fmt.Sprintf("%s: %s the class %s", strings.Join(k.locks, ", "), text, k.class)
+		if !k.declared {
+			text += "; to declare another class, add its name to the lock's tags (docs/leases.md)"
+		}
+		lines.Add(text)
 	}
-	slices.SortStableFunc(r.warnings, func(a, b *warning) int { return cmp.Compare(first[a.strategy], first[b.strategy]) })
-	return r.warnings
+	lines.Print(w)
+}
+
+// A warning is what cells show that is no bug, told once for all locks that show it, with the first
+// reason. A hygiene warning comes before others.
+type warning struct {
+	text, scenario, reason string
+	strategies             []string
+	cells                  int
+	hygiene                bool
+}
+
+// warn adds a cell to the warning with the same text and kind of reason, which ends at a colon. A leak
+// is that of one lock.
+func (r *runNotes) warn(c reports.Cell, text, reason string, hygiene bool) {
+	kind, _, _ := strings.Cut(reason, ": ")
+	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.text == text && strings.HasPrefix(w.reason, kind) })
+	if i < 0 {
+		i, r.warnings = len(r.warnings), append(r.warnings, &warning{text: text, scenario: c.Scenario, reason: reason, hygiene: hygiene})
+	}
+	w := r.warnings[i]
+	if w.cells++; !slices.Contains(w.strategies, c.Strategy) {
+		w.strategies = append(w.strategies, c.Strategy)
+	}
 }
 
 func (r *runNotes) printWarnings(w io.Writer) {
+	slices.SortStableFunc(r.warnings, func(a, b *warning) int {
+		switch {
+		case a.hygiene == b.hygiene:
+			return 0
+		case a.hygiene:
+			return -1
+		}
+		return 1
+	})
 	var warnings kit.ShortList
-	for _, x := range r.byStrategy() {
+	for _, x := range r.warnings {
+		who := x.strategies[0]
+		if n := len(x.strategies); n > 1 {
+			who = fmt.Sprintf("%s and %s", who, kit.Count(n-1, "other", "others"))
+		}
 		under := "under " + x.scenario
 		if x.cells > 1 {
 			under = fmt.Sprintf("in %s, such as %s", countCells(x.cells), x.scenario)
 		}
-		warnings.Add(fmt.Sprintf("%s: %s %s: %s", x.strategy, x.text, under, x.reason))
+		warnings.Add(fmt.Sprintf("%s: %s %s: %s", who, x.text, under, x.reason))
 	}
 	warnings.Print(w)
 }
@@ -136,7 +173,7 @@ func (r *runNotes) printWarnings(w io.Writer) {
 // classes and warnings.
 func (r *runNotes) print(w io.Writer, quiet bool) {
 	if !quiet {
-		r.classes.Print(w)
+		r.printClasses(w)
 		r.printWarnings(w)
 	}
 	r.differing.Print(w)
