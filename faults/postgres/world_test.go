@@ -246,10 +246,16 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	}
 	s.Await("its word is held", func() bool { return s.Client("A").Held == 1 })
 	s.Inject(faults.Pass{Clients: []string{"A"}})
-	s.Await("it is answered", func() bool { return strings.Contains(s.MessageLines("A"), "canceling statement") })
 	s.Must(func() error { <-a.PgConn().CleanupDone(); return nil })
-	if trips = s.Client("A").RoundTrips - trips; trips != 2 { // who cancels, or leaves, waits for no answer
-		t.Errorf("%d round trips", trips)
+	// pgx leaves without waiting for the answer, so it is open whether the answer still finds it there.
+	answered := func() bool { return strings.Contains(s.MessageLines("A"), "canceling statement") }
+	s.Await("it is answered or has left", func() bool { return answered() || strings.Contains(s.MessageLines("A"), "TERMINATE") })
+	answer := ""
+	if answered() {
+		if trips = s.Client("A").RoundTrips - trips; trips != 2 { // who cancels, or leaves, waits for no answer
+			t.Errorf("%d round trips", trips)
+		}
+		answer = "\n\t\tA < reply SELECT pg_advisory_lock(7) = ERROR 57014 canceling statement due to user request"
 	}
 	s.Events = slices.DeleteFunc(s.Events, func(e checker.Event) bool { return e.Command == "TERMINATE" }) // who comes first isn't said
 	s.Wants("A", `
@@ -258,8 +264,7 @@ func TestWaitsAndGivesUp(t *testing.T) {
 		A < reply SELECT 1 = SELECT 1 [1]
 		A held request CANCEL
 		A passed request CANCEL
-		A > n1/0 CANCEL
-		A < reply SELECT pg_advisory_lock(7) = ERROR 57014 canceling statement due to user request`)
+		A > n1/0 CANCEL`+answer)
 }
 
 func TestCopyAndNotices(t *testing.T) {

@@ -3,13 +3,16 @@ package cli_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/internal/queue"
 	"github.com/lockfault/lockfault/internal/queue/natsserver"
@@ -51,16 +54,25 @@ func TestBuildsOfWorkers(t *testing.T) {
 	}
 	// build returns what a worker says that it takes.
 	build := func(path, name string) string {
-		cmd := exec.Command(path)
-		cmd.Args = []string{name, "worker", "--queue", at.URLs, "--queue-creds", at.Credentials, "--jobs", "1"}
-		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		var cmd *exec.Cmd
+		var out io.ReadCloser
+		for {
+			cmd = exec.Command(path)
+			cmd.Args = []string{name, "worker", "--queue", at.URLs, "--queue-creds", at.Credentials, "--jobs", "1"}
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+			cmd.Stderr = os.Stderr
+			var err error
+			if out, err = cmd.StdoutPipe(); err != nil {
+				t.Fatal(err)
+			}
+			if err = cmd.Start(); err == nil {
+				break
+			}
+			// A process that another test forks at this moment has the written file open until its exec.
+			if !errors.Is(err, syscall.ETXTBSY) {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err != nil {

@@ -299,7 +299,7 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	put(t, g, queue.Cell, "a")
 	theirs := queue.Program{Class: "feedbeef", Version: "v9.9.9"}
 	c := connect(t, url)
-	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := c.Work(ctx, theirs, queue.Worker{Do: echo})
 	if !errors.Is(err, queue.ErrForeign) || !strings.Contains(err.Error(), "is for v1.2.3, build 0123abcd, and this is v9.9.9, build feedbeef") {
