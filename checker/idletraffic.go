@@ -165,8 +165,8 @@ func keepsAlive(command string) bool {
 // warmUp is a part of the name of each warm-up lock, and of no other.
 const warmUp = ":warm-up:"
 
-// WarmUpKey returns the name of the lock that a client uses once before a run begins. What a lock goes
-// on sending for it is no traffic of the lock that is judged.
+// WarmUpKey returns the name of the lock that a client uses once before a run begins. What a lock sends
+// for it later does not count as traffic of the lock that is judged.
 func WarmUpKey(key, client string) string { return key + warmUp + client }
 
 // beginning returns the part of a command that is the same for all clients: its name, and the first
