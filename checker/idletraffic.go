@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/rediscmd"
 )
 
 // IdleTraffic: see [Descriptions].
@@ -34,7 +36,7 @@ func idleTraffic(f *index, yield func(*Witness) bool) {
 		switch when {
 		case unasked:
 			background[withoutNumbers(f.events[i].Command)] = true
-			background[beginning(f.events[i].Command)] = true
+			background[commandPrefix(f.events[i].Command)] = true
 		case idleLong:
 			late[c.id]++
 		}
@@ -54,7 +56,7 @@ func idleTraffic(f *index, yield func(*Witness) bool) {
 		k := &known[c.id]
 		command := f.events[i].Command
 		text := withoutNumbers(command)
-		if late[c.id] < idleRepeats || keepsAlive(command) || background[text] || background[beginning(command)] {
+		if late[c.id] < idleRepeats || !namesKey(command) || background[text] || background[commandPrefix(command)] {
 			return true
 		}
 		if k.needed == nil {
@@ -118,9 +120,6 @@ func (f *index) visitRequests(visit func(c *client, at int, when occupation, sin
 		case State, Reply, Push, Measure, Step, End:
 			continue
 		case Request:
-			if strings.Contains(e.Command, warmUp) {
-				continue
-			}
 			when := idle
 			switch {
 			case !s.asked:
@@ -151,40 +150,31 @@ func (f *index) idleWitness(c *client, sent, since int, repeats []int) *Witness 
 		c.name, seconds(f.events[since].Time), f.events[last].Command, len(repeats), seconds(f.events[last].Time)), append([]int{sent, since}, repeats...)...)
 }
 
-// keepsAlive reports whether a command is about a connection, not about a lock.
-func keepsAlive(command string) bool {
-	word, _, _ := strings.Cut(command, " ")
-	switch strings.ToUpper(word) {
-	case "PING", "ECHO", "HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "ROLE", "QUIT", "RESET", "READONLY", "COMMAND",
-		"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
-		return true
-	}
-	return false
+// namesKey reports whether a command names a key or runs a script. Other commands are about connections,
+// channels and servers.
+func namesKey(command string) bool {
+	words := strings.Fields(command)
+	row := rediscmd.Of(words)
+	return row.RunsScript() || len(row.KeysIn(words)) > 0
 }
 
-// warmUp is a part of the name of each warm-up lock, and of no other.
-const warmUp = ":warm-up:"
-
-// WarmUpKey returns the name of the lock that a client uses once before a run begins. What a lock sends
-// for it later does not count as traffic of the lock that is judged.
-func WarmUpKey(key, client string) string { return key + warmUp + client }
-
-// beginning returns the part of a command that is the same for all clients: its name, and the first
-// letters of its key, behind which clients put their own names. Of a script it is the script with the
-// whole first key: one script renews a client's locks on all keys.
-func beginning(command string) string {
-	words := strings.SplitN(command, " ", 5)
-	if strings.HasPrefix(words[0], "EVAL") || strings.HasPrefix(words[0], "FCALL") {
-		return strings.Join(words[:min(4, len(words))], " ")
+// commandPrefix returns the part of a command that is the same for all clients: its name and its first key,
+// which ends at the first separator, because clients put their own names behind one. Of a script it is
+// the script and its whole first key: one script serves a client's locks on all keys.
+func commandPrefix(command string) string {
+	words := strings.Fields(command)
+	row := rediscmd.Of(words)
+	key := ""
+	if keys := row.KeysIn(words); len(keys) > 0 {
+		key = keys[0]
 	}
-	if len(words) == 1 {
-		return words[0]
+	if row.RunsScript() {
+		return strings.Join(words[:min(2, len(words))], " ") + " " + key
 	}
-	key := words[1]
 	if end := strings.IndexAny(key, ":/-_.{|"); end >= 0 {
-		key = key[:end]
+		key = key[:end+1]
 	}
-	return words[0] + " " + key
+	return row.Name + " " + key
 }
 
 // withoutNumbers returns a command with # in place of each number.

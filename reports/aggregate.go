@@ -385,7 +385,7 @@ func (s *aggregate) inherent() []page.Inherent {
 			for _, scenario := range s.scenarios.names {
 				for _, name := range s.byClass[class] {
 					c, ok := s.cell(s.first(), name, scenario)
-					if !ok || !slices.Contains(c.Anomalies, a) {
+					if !ok || !slices.Contains(c.Anomalies, a) || c.ExpectedBy == ByClass && !c.limited(a) {
 						continue
 					}
 					if avoided, showed := s.peers(c, a); len(avoided) == 0 && showed > 0 {

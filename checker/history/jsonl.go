@@ -132,7 +132,7 @@ func (p *jsonLines) convert(e *jsonLine, r *record) (int, error) {
 		case checker.Unknown:
 			phase = linear.ReturnUnknown
 		default:
-			return 0, fmt.Errorf("there is no result %q: there are ok, fail and unknown", e.Result)
+			return 0, fmt.Errorf("unknown result %q: it must be ok, fail or unknown", e.Result)
 		}
 	case checker.Crash, checker.Restart:
 		// A restarted client has lost its holds, too.

@@ -121,22 +121,22 @@ func (r *runNotes) printClasses(w io.Writer) {
 	lines.Print(w)
 }
 
-// A warning is what cells show that is no bug, told once for all locks that show it, with the first
-// reason. A hygiene warning comes before others.
+// A warning is a weakness or a leak. It is printed once for all locks that show it for the same kind
+// of reason, with the first reason.
 type warning struct {
-	text, scenario, reason string
-	strategies             []string
-	cells                  int
-	hygiene                bool
+	text, kind       string
+	reason, scenario string // of the first cell
+	strategies       []string
+	cells            int
+	hygiene          bool // printed before others
 }
 
-// warn adds a cell to the warning with the same text and kind of reason, which ends at a colon. A leak
-// is that of one lock.
+// warn adds a cell to the warning with the same text and kind of reason: what is before its first colon.
 func (r *runNotes) warn(c reports.Cell, text, reason string, hygiene bool) {
 	kind, _, _ := strings.Cut(reason, ": ")
-	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.text == text && strings.HasPrefix(w.reason, kind) })
+	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.text == text && w.kind == kind })
 	if i < 0 {
-		i, r.warnings = len(r.warnings), append(r.warnings, &warning{text: text, scenario: c.Scenario, reason: reason, hygiene: hygiene})
+		i, r.warnings = len(r.warnings), append(r.warnings, &warning{text: text, kind: kind, reason: reason, scenario: c.Scenario, hygiene: hygiene})
 	}
 	w := r.warnings[i]
 	if w.cells++; !slices.Contains(w.strategies, c.Strategy) {
@@ -144,29 +144,28 @@ func (r *runNotes) warn(c reports.Cell, text, reason string, hygiene bool) {
 	}
 }
 
-func (r *runNotes) printWarnings(w io.Writer) {
-	slices.SortStableFunc(r.warnings, func(a, b *warning) int {
-		switch {
-		case a.hygiene == b.hygiene:
-			return 0
-		case a.hygiene:
-			return -1
-		}
-		return 1
-	})
-	var warnings kit.ShortList
-	for _, x := range r.warnings {
-		who := x.strategies[0]
-		if n := len(x.strategies); n > 1 {
-			who = fmt.Sprintf("%s and %s", who, kit.Count(n-1, "other", "others"))
-		}
-		under := "under " + x.scenario
-		if x.cells > 1 {
-			under = fmt.Sprintf("in %s, such as %s", countCells(x.cells), x.scenario)
-		}
-		warnings.Add(fmt.Sprintf("%s: %s %s: %s", who, x.text, under, x.reason))
+func (w *warning) String() string {
+	locks := w.strategies[0]
+	if n := len(w.strategies) - 1; n > 0 {
+		locks += " and " + kit.Count(n, "other", "others")
 	}
-	warnings.Print(w)
+	under := "under " + w.scenario
+	if w.cells > 1 {
+		under = fmt.Sprintf("in %s, such as %s", countCells(w.cells), w.scenario)
+	}
+	return fmt.Sprintf("%s: %s %s: %s", locks, w.text, under, w.reason)
+}
+
+func (r *runNotes) printWarnings(out io.Writer) {
+	var lines kit.ShortList
+	for _, hygiene := range []bool{true, false} {
+		for _, w := range r.warnings {
+			if w.hygiene == hygiene {
+				lines.Add(w.String())
+			}
+		}
+	}
+	lines.Print(out)
 }
 
 // print writes the notes and what the user can do about them. If quiet is true, it leaves out the
