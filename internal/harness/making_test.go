@@ -333,6 +333,41 @@ func TestNewThatComesTooLate(t *testing.T) {
 	}
 }
 
+// The warm-up's lock is closed with it: what it polls in the background reaches no history.
+func TestTheWarmUpEnds(t *testing.T) {
+	polling := strategies.Strategy{Name: "polling", New: func(env strategies.Env) (strategies.Lock, error) {
+		ctx, end := context.WithCancel(context.Background())
+		ended := make(chan int)
+		go func() {
+			defer close(ended)
+			for ctx.Err() == nil {
+				_ = env.Nodes[0].PTTL(ctx, env.Key).Err()
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}()
+		return closing{setLock{env}, func() { end(); <-ended }}, nil
+	}}
+	outcome := play(t, polling, "clients A\nA acquire\nwait 1s\nA release\nexpect none\n")
+	if outcome.Status != harness.Held {
+		t.Fatal(outcome.Status, outcome.Reason)
+	}
+	polls := slices.DeleteFunc(requests(outcome.History, "A"), func(r string) bool { return !strings.HasPrefix(r, "PTTL") })
+	if len(polls) < 9 || slices.ContainsFunc(polls, func(r string) bool { return strings.Contains(r, "warm-up") }) {
+		t.Errorf("the history has the polls %q, want those of the script's lock", polls)
+	}
+}
+
+// closing is a lock with a goroutine that end ends.
+type closing struct {
+	strategies.Lock
+	end func()
+}
+
+func (c closing) Close() error { c.end(); return nil }
+
 type lasting struct {
 	marking
 	ends, ended chan int

@@ -133,6 +133,20 @@ func (c *Client) lockOn(key string) (lock strategies.Lock, err error) {
 	return lock, nil
 }
 
+// discard closes the lock that lockOn has made last, unless the client has left: then all are closed.
+func (c *Client) discard() {
+	c.mu.Lock()
+	left, last := c.left, len(c.made)-1
+	lock := c.made[last] // locks need not be comparable
+	if !left {
+		c.made = c.made[:last]
+	}
+	c.mu.Unlock()
+	if !left {
+		closeLock(lock)
+	}
+}
+
 // Give passes a task to the client. The client must have done its previous task.
 func (c *Client) Give(t Task) { c.todo <- t }
 

@@ -13,13 +13,15 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// warmUp makes another lock, and acquires and releases it once.
+// warmUp makes another lock, acquires and releases it once, and closes it, so that what it started in the
+// background does not go on during the script.
 func (c *Client) warmUp() {
 	lock, err := c.lockOn(c.setup.WarmUp)
 	if err != nil {
 		c.report(Report{Kind: Failed, Error: "can't be made: " + err.Error()})
 		return
 	}
+	defer c.discard()
 	ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
 	defer cancel()
 	did := "acquire"
