@@ -16,11 +16,11 @@ import (
 func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.History) string {
 	var b strings.Builder
 	hint := func(format string, args ...any) { fmt.Fprintf(&b, "\n"+format, args...) }
-	if test.lease > 0 && test.cell.TTL == 0 {
-		hint("The lock's key was there for %v at first, and Env.TTL was another: if that is its lease, say so in Subject.TTL.", test.lease)
+	if test.observed.Lease > 0 && test.cell.TTL == 0 {
+		hint("The lock's key was there for %v at first, and Env.TTL was another: if that is its lease, say so in Subject.TTL.", test.observed.Lease)
 	}
-	if test.deaf > 0 {
-		hint("Acquire ignores its context: for a lock that was taken it came back %v after the context was done. What follows from that may be what you see here.", test.deaf)
+	if test.observed.Overstay > 0 {
+		hint("Acquire ignores its context: for a lock that was taken it came back %v after the context was done. What follows from that may be what you see here.", test.observed.Overstay)
 	}
 	if says := unknown(h); says != "" {
 		hint("An operation returned %q, of which nobody knows what came of it: if it says that the lock is taken, or no longer its user's, list the error in Subject.Refused.", says)

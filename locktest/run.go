@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cellresult"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/vtime"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -66,9 +66,8 @@ type test struct {
 	cell     harness.Cell // without a script
 	ratchet  *expectFile
 	played   []outcome
-	stuck    string        // the scenario in which virtual time stopped; the remaining scenarios are skipped
-	deaf     time.Duration // delay of an acquire after the end of its context, if longer than an attempt takes
-	lease    time.Duration // of the lock's key, if it differs from Env.TTL and the test does not set Subject.TTL
+	stuck    string // the scenario in which virtual time stopped; the remaining scenarios are skipped
+	observed leases.Observed
 }
 
 // outcome holds the result of one scenario.
@@ -104,7 +103,7 @@ func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	if test.ratchet, err = readRatchet(t, strategy.Name, options); err != nil {
 		return nil, err
 	}
-	if err := test.kind(t); err != nil {
+	if err := test.observe(t); err != nil {
 		return nil, fmt.Errorf("the lock doesn't work: %w", err)
 	}
 	test.cell.Strategy.Expected = map[string][]string{}
@@ -254,8 +253,8 @@ func (test *test) finish(t *testing.T) error {
 		return nil // because of -run
 	}
 	t.Log(test.summary())
-	if test.deaf > 0 {
-		t.Errorf("Acquire ignores its context: for a lock that was taken, it returned %v after the context was done. Let Acquire return when its context is done.", test.deaf)
+	if test.observed.Overstay > 0 {
+		t.Errorf("Acquire ignores its context: for a lock that was taken, it returned %v after the context was done. Let Acquire return when its context is done.", test.observed.Overstay)
 	}
 	for i, o := range test.played {
 		if leak := o.cell.Leak; leak != "" && !slices.ContainsFunc(test.played[:i], func(o outcome) bool { return o.cell.Leak == leak }) {

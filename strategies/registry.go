@@ -16,6 +16,8 @@ const (
 	TagQuorum    = "quorum"    // needs a majority of its nodes
 	TagRedisson  = "redisson"  // Redisson's hash, watchdog and pub/sub
 	TagRenewing  = "renewing"  // extends its lease automatically while the lock is held
+	TagReaped    = "reaped"    // has no lease: others remove the key of a client that has died
+	TagNotifying = "notifying" // tells its holder of a loss before its lease can be over: the lock is a LossNotifier
 	TagExtending = "extending" // lets its user extend the lease: the lock is an Extender
 	TagFenced    = "fenced"    // issues fencing tokens
 	TagPlainDel  = "plain-del" // releases with a DEL without a check
@@ -23,7 +25,7 @@ const (
 
 // Tags returns the tags of the built-in strategies.
 func Tags() []string {
-	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagExtending, TagFenced, TagPlainDel}
+	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagReaped, TagNotifying, TagExtending, TagFenced, TagPlainDel}
 }
 
 // Registry is an ordered set of strategies with unique names. The zero value is an empty registry.

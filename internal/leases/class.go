@@ -51,12 +51,18 @@ func ClassOf(h checker.History, l Lock) (class Class, declared bool) {
 	has := func(tag string) bool { return slices.Contains(l.Tags, tag) }
 	renews := has(strategies.TagRenewing) || renewsItself(h)
 	switch {
+	case has(strategies.TagReaped):
+		return Forever, false
 	case has(strategies.TagQuorum) && renews:
 		return MajorityWatchdog, false
 	case has(strategies.TagQuorum):
 		return Majority, false
+	case renews && has(strategies.TagNotifying):
+		return WatchdogNotifies, false
 	case renews:
 		return Watchdog, false
+	case has(strategies.TagNotifying):
+		return Notifies, false
 	case returns(h, func(e checker.Event) bool { return e.Until > 0 }):
 		return Validity, false
 	case has(strategies.TagFenced):

@@ -261,6 +261,12 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		return Limitation, "servers lose a lock: " + i.text
 	}
 	end, known := j.leaseEnd(x.Client, held, begun)
+	reaped, why := time.Duration(0), ""
+	if j.class == Forever {
+		if reaped, why = j.reapedIn(x.Client, called, begun); why != "" {
+			end = reaped
+		}
+	}
 	if known && begun < end {
 		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s until %s, and no server had lost the key", y.Client, at(begun), x.Client, at(end))
 	}
@@ -301,6 +307,9 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		return Bug, "its renewals stopped, though no fault touched them"
 	}
 	if j.class == Forever {
+		if why != "" && disturbed != nil {
+			return Limitation, why + ": " + disturbed.text
+		}
 		return Bug, "a lock without a lease ends only when its holder ends it"
 	}
 	return Bug, fmt.Sprintf("%s was not told that its lease had ended", x.Client)
@@ -383,24 +392,56 @@ func (j *judgement) tokens(from, to time.Duration) (Outcome, string) {
 func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, string) {
 	did := e[len(e)-1]
 	owner := e[0].Owner
-	if w.Anomaly == checker.ForeignRelease && !j.busy(did.Client, w.Events[len(w.Events)-1], checker.Release) {
-		heard := time.Duration(-1)
-		for _, x := range j.h.Events[:w.Events[len(w.Events)-1]] {
-			if (x.Kind == checker.Request || x.Kind == checker.Reply) && x.Client == owner && x.Node == did.Node {
-				heard = x.Time
-			}
-		}
-		if dead := j.find(0, did.Time, ofClient(owner), gone); dead != nil && dead.to == never {
-			return Limitation, fmt.Sprintf("%s removed the key of %s, whose process had ended", did.Client, owner)
-		}
-		if heard >= 0 && did.Time-heard >= j.h.Meta.TTL*3/4 { // an owner that reports only now and then
-			return Limitation, fmt.Sprintf("%s removed the key of %s, of which the server had heard nothing for a lease", did.Client, owner)
+	if w.Anomaly == checker.ForeignRelease {
+		if why := j.reaped(w.Events[len(w.Events)-1], owner); why != "" {
+			return Limitation, why
 		}
 	}
 	if e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
 		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
 	}
 	return Bug, "a command changed a key without looking whose it is"
+}
+
+// reaped returns why the client of event at may remove the key of owner: the owner's process had ended,
+// or the server had heard nothing of it for a lease. reaped returns "" if neither is so, and for an event
+// that belongs to a release.
+func (j *judgement) reaped(at int, owner string) string {
+	did := j.h.Events[at]
+	if j.busy(did.Client, at, checker.Release) {
+		return ""
+	}
+	if dead := j.find(0, did.Time, ofClient(owner), gone); dead != nil && dead.to == never {
+		return fmt.Sprintf("%s removed the key of %s, whose process had ended", did.Client, owner)
+	}
+	heard := time.Duration(-1)
+	for _, x := range j.h.Events[:at] {
+		if (x.Kind == checker.Request || x.Kind == checker.Reply) && x.Client == owner && x.Node == did.Node {
+			heard = x.Time
+		}
+	}
+	if heard >= 0 && did.Time-heard >= j.h.Meta.TTL*3/4 { // an owner that reports only now and then
+		return fmt.Sprintf("%s removed the key of %s, of which the server had heard nothing for a lease", did.Client, owner)
+	}
+	return ""
+}
+
+// reapedIn returns the first removal of the client's key between two times that reaped allows, and why
+// it does; why is "" if there is none.
+func (j *judgement) reapedIn(client string, from, to time.Duration) (when time.Duration, why string) {
+	was := map[string]string{} // owners, by node
+	for i, e := range j.h.Events {
+		if e.Kind != checker.State {
+			continue
+		}
+		if e.Time >= from && e.Time <= to && was[e.Node] == client && e.Cause == checker.ByCommand && e.Value == "" && e.Client != client {
+			if why := j.reaped(i, client); why != "" {
+				return e.Time, why
+			}
+		}
+		was[e.Node] = e.Owner
+	}
+	return 0, ""
 }
 
 // hidesExpiry reports whether the request that made the change at event at may have given a part of

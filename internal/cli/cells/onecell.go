@@ -85,6 +85,9 @@ func (o *Settings) ChooseCell(cmd *cobra.Command, a *kit.App, args []string) (*o
 	if err != nil {
 		return nil, err
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return nil, err
+	}
 	expected, err := o.Expectations(cmd, registry, list, []selection.Chosen{script}, false)
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func (h *queueWorker) job(c item.Cell) (j Job, err error) {
 	}
 	j = Job{
 		Strategy: c.Strategy, Scenario: c.Scenario, File: c.File, Source: []byte(c.Script), Place: worlds.Place{World: c.World, Sentinel: c.Sentinel},
-		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Isolated: c.Isolated || !s.Builtin(), Count: c.Count,
+		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Observed: c.Observed, Isolated: c.Isolated || !s.Builtin(), Count: c.Count,
 	}
 	switch c.World {
 	case worlds.Process:

@@ -123,7 +123,7 @@ func (s *Remote) ask(j Job) (question, error) {
 		file = filepath.Base(j.File)
 	}
 	q.item, err = item.Cell{
-		Strategy: j.Strategy, Nodes: j.Nodes, Scenario: j.Scenario, File: file, Script: string(j.Source),
+		Strategy: j.Strategy, Nodes: j.Nodes, Observed: j.Observed, Scenario: j.Scenario, File: file, Script: string(j.Source),
 		World: j.Place.World, Server: j.Place.RedisServer, Image: imageOf(j.Place), Sentinel: j.Place.Sentinel,
 		Seed: j.Seed, Lease: j.TTL, Limit: j.Limit, Isolated: j.NeedsFresh(), Count: j.Count, History: q.history,
 	}.Item()
@@ -499,7 +499,10 @@ func (s *Remote) derive(q question, answer queue.Answer, v *Played) error {
 			counts := soak.Count(h, verdict)
 			v.Counts, cell.Lease = &counts, h.Meta.TTL
 		} else {
-			strategy, _ := s.player.registry.Lookup(q.Strategy)
+			strategy, err := s.player.strategy(q.Job)
+			if err != nil {
+				return err
+			}
 			cell.Derive(verdict, h, leases.LockOf(strategy))
 			cell.Settle()
 		}

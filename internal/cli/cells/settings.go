@@ -42,9 +42,10 @@ type Settings struct {
 	isolate     bool
 	isolating   bool // --isolate was given
 	Subject     *selection.Subject
-	Services    []worlds.Service  // available services other than Redis
-	containers  worlds.Containers // nil if the program has no container engine
-	missing     []error           // errors of needed services that cannot be started
+	Services    []worlds.Service    // available services other than Redis
+	containers  worlds.Containers   // nil if the program has no container engine
+	observed    map[string][]string // tags that Observe has added, by strategy
+	missing     []error             // errors of needed services that cannot be started
 	selection.SubjectFlags
 	Queue  QueueFlags
 	Remote *Remote // nil if everything is played on this machine
@@ -177,6 +178,7 @@ func (o *Settings) Jobs(world string, first int, scripts []selection.Chosen, lis
 					TTL:         o.leaseOf(strategy),
 					Limit:       o.CellTimeout,
 					Nodes:       o.NodesOf(strategy),
+					Observed:    o.observed[strategy.Name],
 					Subject:     o.Subject,
 					Isolated:    o.Isolated(strategy),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,6 +48,8 @@ type Job struct {
 	Limit    time.Duration // longest real time; 0 selects the default of the world
 	Fixed    bool          // the cell requires this lease, so reruns keep it
 	Nodes    int           // number of nodes of the strategy; 0 selects its own
+	// Observed are tags of the strategy that it does not declare: see [Settings.Observe].
+	Observed []string `json:",omitempty"`
 	// Subject is the user's program that is added as a strategy, or nil.
 	Subject *selection.Subject `json:",omitempty"`
 	// Late holds the reason why the machine was too slow for each previous play of the cell. Twin
@@ -246,9 +249,10 @@ func (p *player) strategy(j Job) (strategies.Strategy, error) {
 	case !ok:
 		return strategy, fmt.Errorf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
 	case j.Nodes > 0:
-		return strategy.On(j.Nodes)
+		strategy, err = strategy.On(j.Nodes)
 	}
-	return strategy, nil
+	strategy.Tags = append(slices.Clip(strategy.Tags), j.Observed...)
+	return strategy, err
 }
 
 // cell returns the cell of a job. cell starts no clients or servers.

@@ -177,8 +177,11 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *kit.App, name string) er
 	if list, err = o.OnNodes(list); err != nil {
 		return err
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
 	if s := list[0]; o.Bound.Extend && !slices.Contains(s.Tags, strategies.TagExtending) {
-		return kit.Usage("--extend: %s can't be extended by its user, or doesn't say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
+		return kit.Usage("--extend: %s can't be extended by its user, or does not say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
 	}
 	o.Bound.Lock = leases.LockOf(list[0])
 	o.Bound.Nodes, o.Bound.Varies = max(1, list[0].Nodes), list[0].HistoryVaries != ""

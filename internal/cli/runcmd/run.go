@@ -159,6 +159,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 			return err
 		}
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
 	expected, err := o.Expectations(cmd, registry, list, scripts, o.accept)
 	if err != nil {
 		return err

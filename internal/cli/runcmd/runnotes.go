@@ -29,8 +29,9 @@ type runNotes struct {
 	accepted  *cells.Acceptance // nil if nothing was accepted
 	differing kit.ShortList
 	better    kit.ShortList
-	unjudged  kit.ShortList
-	said      map[string]bool // service-wide texts that unjudged already has
+	unjudged  []*warning      // a lock each
+	services  kit.ShortList   // what can't be judged of a service's locks
+	said      map[string]bool // the texts of services
 	by        map[string]int  // number of better cells, by the source of the expectation
 	warnings  []*warning
 	classes   []*classified
@@ -54,13 +55,13 @@ func (r *runNotes) add(c reports.Cell) {
 	switch text := c.Reservation(); {
 	case text == "":
 	case len(c.Unjudged.Events) > 0:
-		r.unjudged.Add(of + text)
+		group(&r.unjudged, c, c.Strategy, "judged by what clients were told alone", c.Unjudged.Message, false)
 	case !r.said[text]: // the same text for every cell on that service
 		if r.said == nil {
 			r.said = map[string]bool{}
 		}
 		r.said[text] = true
-		r.unjudged.Add(text)
+		r.services.Add(text)
 	}
 	if c.ExpectedBy == reports.ByClass && c.Class != "" {
 		r.classify(c)
@@ -134,11 +135,16 @@ type warning struct {
 // warn adds a cell to the warning with the same text and kind of reason: what is before its first colon.
 func (r *runNotes) warn(c reports.Cell, text, reason string, hygiene bool) {
 	kind, _, _ := strings.Cut(reason, ": ")
-	i := slices.IndexFunc(r.warnings, func(w *warning) bool { return w.text == text && w.kind == kind })
+	group(&r.warnings, c, kind, text, reason, hygiene)
+}
+
+// group adds a cell to the warning of the list with the same text and kind, which it adds first if need be.
+func group(list *[]*warning, c reports.Cell, kind, text, reason string, hygiene bool) {
+	i := slices.IndexFunc(*list, func(w *warning) bool { return w.text == text && w.kind == kind })
 	if i < 0 {
-		i, r.warnings = len(r.warnings), append(r.warnings, &warning{text: text, kind: kind, reason: reason, scenario: c.Scenario, hygiene: hygiene})
+		i, *list = len(*list), append(*list, &warning{text: text, kind: kind, reason: reason, scenario: c.Scenario, hygiene: hygiene})
 	}
-	w := r.warnings[i]
+	w := (*list)[i]
 	if w.cells++; !slices.Contains(w.strategies, c.Strategy) {
 		w.strategies = append(w.strategies, c.Strategy)
 	}
@@ -157,15 +163,15 @@ func (w *warning) String() string {
 }
 
 func (r *runNotes) printWarnings(out io.Writer) {
-	var lines kit.ShortList
 	for _, hygiene := range []bool{true, false} {
+		var lines kit.ShortList
 		for _, w := range r.warnings {
 			if w.hygiene == hygiene {
 				lines.Add(w.String())
 			}
 		}
+		lines.Print(out)
 	}
-	lines.Print(out)
 }
 
 // print writes the notes and what the user can do about them. If quiet is true, it leaves out the
@@ -177,7 +183,12 @@ func (r *runNotes) print(w io.Writer, quiet bool) {
 	}
 	r.differing.Print(w)
 	r.better.Print(w)
-	r.unjudged.Print(w)
+	var unjudged kit.ShortList
+	for _, note := range r.unjudged {
+		unjudged.Add(note.String())
+	}
+	unjudged.Print(w)
+	r.services.Print(w)
 	if n := r.by[reports.ByFile]; n > 0 && r.accepted == nil {
 		fmt.Fprintf(w, "better than %s says in %s: run with --accept to tighten it\n", r.o.Expect, countCells(n))
 	}

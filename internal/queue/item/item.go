@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,7 @@ import (
 	"github.com/lockfault/lockfault/internal/explore"
 	"github.com/lockfault/lockfault/internal/queue"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // The limits of the numbers and texts of an item.
@@ -39,6 +41,8 @@ const (
 type Cell struct {
 	Strategy string `json:"strategy"`
 	Nodes    int    `json:"nodes,omitempty"` // 0 means the strategy's own number
+	// Observed are tags that the strategy does not declare; each is one of [strategies.Tags].
+	Observed []string `json:"observed,omitempty"`
 	// Scenario names a scenario of the library, or of Script; the file name of Script is File.
 	Scenario string `json:"scenario"`
 	File     string `json:"file,omitempty"`
@@ -190,6 +194,11 @@ func (c Cell) check() error {
 		return fmt.Errorf("item: server %q: must be a name without a directory", c.Server)
 	case len(c.Script) > scenarios.MaxFile || !utf8.ValidString(c.Script):
 		return fmt.Errorf("item: script: must be UTF-8 of at most %d bytes", scenarios.MaxFile)
+	}
+	for i, tag := range c.Observed {
+		if !slices.Contains(strategies.Tags(), tag) || slices.Contains(c.Observed[:i], tag) {
+			return fmt.Errorf("item: observed tag %q: must be one of %s, once", tag, strings.Join(strategies.Tags(), ", "))
+		}
 	}
 	return checkNumbers(c.Nodes, c.Lease, c.Limit)
 }

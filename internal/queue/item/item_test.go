@@ -36,7 +36,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := item.ReadCell(i); err != nil || got != c {
+		if got, err := item.ReadCell(i); err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -68,6 +68,8 @@ func TestRefused(t *testing.T) {
 		"a long name":                   {func(c *item.Cell) { c.Scenario = strings.Repeat("x", 256) }, "scenario: must be a name of 1 to 255 bytes"},
 		"an escape":                     {func(c *item.Cell) { c.Scenario = "\x1b[31m" }, "without control characters"},
 		"a huge script":                 {func(c *item.Cell) { c.File, c.Script = "x.txt", strings.Repeat("#", scenarios.MaxFile+1) }, "at most 1048576 bytes"},
+		"an unknown tag":                {func(c *item.Cell) { c.Observed = []string{"mine"} }, `observed tag "mine": must be one of single`},
+		"a tag twice":                   {func(c *item.Cell) { c.Observed = []string{"fenced", "fenced"} }, "once"},
 		"many nodes":                    {func(c *item.Cell) { c.Nodes = 10 }, "nodes 10: must be between 0 and 9"},
 		"no nodes":                      {func(c *item.Cell) { c.Nodes = -1 }, "nodes -1"},
 		"a long lease":                  {func(c *item.Cell) { c.Lease = 25 * time.Hour }, "lease 25h0m0s"},

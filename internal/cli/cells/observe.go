@@ -1,0 +1,90 @@
+package cells
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/cli/selection"
+	"github.com/lockfault/lockfault/internal/leases"
+	"github.com/lockfault/lockfault/internal/worlds"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// Observe returns the strategies with the tags that short runs on this machine show ([leases.Observe]).
+// They run in virtual time, and those of a user's program in the first of the worlds. Built-in
+// strategies and strategies of other services than Redis keep their tags, as does a strategy whose runs
+// fail: its cells will say why.
+func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]strategies.Strategy, error) {
+	list = slices.Clone(list)
+	o.observed = map[string][]string{}
+	here := *o
+	here.Remote = nil
+	var own, programs []*strategies.Strategy
+	for i, s := range list {
+		switch {
+		case s.Builtin() || s.RunsOn() != strategies.Redis:
+		case s.Program != nil:
+			programs = append(programs, &list[i])
+		default:
+			own = append(own, &list[i])
+		}
+	}
+	if err := here.observe(ctx, worlds.Sim, own); err != nil {
+		return nil, err
+	}
+	return list, here.observe(ctx, o.Worlds[0], programs)
+}
+
+// observe adds to strategies the tags that they show in a world.
+func (o *Settings) observe(ctx context.Context, world string, list []*strategies.Strategy) error {
+	if len(list) == 0 {
+		return nil
+	}
+	temp, err := MakeTraces()
+	if err != nil {
+		return err
+	}
+	defer temp.Remove() // a directory that cannot be removed now is removed by a later run
+	histories := map[string]map[string]checker.History{}
+	err = o.Play(ctx, world, o.At(world).Crowd()*runtime.NumCPU(), o.probes(world, list, temp.Path()), func(j Job, p Played) error {
+		if p.Cell.History == "" || !p.Cell.Decided() {
+			return nil
+		}
+		h, err := reports.ReadHistory(temp.Path(), p.Cell.History)
+		if histories[j.Strategy] == nil {
+			histories[j.Strategy] = map[string]checker.History{}
+		}
+		histories[j.Strategy][j.Scenario] = h
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if seen, err := leases.Observe(*s, histories[s.Name]); err == nil {
+			o.observed[s.Name] = seen.Tags[len(s.Tags):]
+			s.Tags = seen.Tags
+		}
+	}
+	return nil
+}
+
+func (o *Settings) probes(world string, list []*strategies.Strategy, dir string) iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		for _, s := range list {
+			var scripts []selection.Chosen
+			for _, script := range leases.Probes(*s) {
+				scripts = append(scripts, selection.Chosen{Script: script, File: script.Name + ".txt", Source: script.Format()})
+			}
+			for j := range o.Jobs(world, 0, scripts, []strategies.Strategy{*s}, dir) {
+				if !yield(j) {
+					return
+				}
+			}
+		}
+	}
+}
