@@ -32,7 +32,8 @@ type Subject struct {
 	// is empty, the name is the test's name in that form: test-my-lock for TestMyLock.
 	Name string
 	// Tags describe properties of the lock that locktest cannot find out. locktest itself finds out
-	// whether the lock renews its lease, needs a majority, has fencing tokens or can be extended.
+	// whether the lock renews its lease, notifies its holder of a loss in time, needs a majority, has
+	// fencing tokens or can be extended.
 	Tags []string
 	// Keys and Owner determine the lock's owner if the words in its key do not: see the same fields
 	// of strategies.Strategy.
@@ -66,10 +67,7 @@ func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 		return strategies.Strategy{}, fmt.Errorf("Subject.Nodes is %d: give 1 to %d, as many as a script may have", s.Nodes, scenarios.MaxNodes)
 	}
 	for _, tag := range s.Tags {
-		known := strategies.Tags()
-		for _, class := range leases.Classes() { // a tag of that name declares it
-			known = append(known, string(class))
-		}
+		known := append(strategies.Tags(), leases.ClassNames()...)
 		if !slices.Contains(known, tag) {
 			return strategies.Strategy{}, fmt.Errorf("no tag is called %q%s", tag, suggestion(tag, known))
 		}

@@ -32,6 +32,14 @@ func Classes() []Class {
 	return []Class{Lease, Validity, Notifies, Watchdog, WatchdogNotifies, Reentrant, Fencing, Queue, Replicas, Forever, Majority, MajorityWatchdog}
 }
 
+// ClassNames returns the names of all classes: the tags that declare them.
+func ClassNames() (names []string) {
+	for _, c := range Classes() {
+		names = append(names, string(c))
+	}
+	return names
+}
+
 // A Lock is what is declared of a lock.
 type Lock struct {
 	Tags []string // of its strategy

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // Counts holds the counts of a window.
@@ -33,8 +34,38 @@ type Counts struct {
 	Recoveries []time.Duration `json:"recoveries_ns,omitempty"`
 	// Anomalies is the number of witnesses of each anomaly.
 	Anomalies map[checker.Anomaly]int `json:"anomalies,omitempty"`
+	// Judged holds what the witnesses' occurrences mean by the class of the lock, for a lock that is
+	// judged by its class.
+	Judged map[checker.Anomaly]Judged `json:"judged,omitempty"`
 	// First is the earliest time at which a witness of each anomaly was complete.
 	First map[checker.Anomaly]time.Duration `json:"first_ns,omitempty"`
+}
+
+// Judged says what the occurrences of an anomaly mean. At most 200 occurrences in a window are judged.
+type Judged struct {
+	Occurrences map[leases.Outcome]int `json:"occurrences"`
+	// Outcome is the worst one, and Reason and At are those of its first occurrence.
+	Outcome leases.Outcome `json:"outcome"`
+	Reason  string         `json:"reason"`
+	At      time.Duration  `json:"at_ns"`
+}
+
+// Judge judges the anomalies of the history that was counted by the class of the lock.
+func (c *Counts) Judge(h checker.History, l leases.Lock) {
+	c.Judged = map[checker.Anomaly]Judged{}
+	for _, f := range leases.Judge(h, l) {
+		c.Judged[f.Anomaly] = Judged{f.Occurrences, f.Outcome, f.Reason, timeOf(h, f.Witness)}
+	}
+}
+
+// timeOf returns the time of the last event of a witness.
+func timeOf(h checker.History, w checker.Witness) (at time.Duration) {
+	for _, e := range w.Events {
+		if e < len(h.Events) {
+			at = max(at, h.Events[e].Time)
+		}
+	}
+	return at
 }
 
 // Count counts the events of a history with the given verdict, in time linear in the number of
@@ -48,12 +79,7 @@ func Count(h checker.History, v checker.Verdict) Counts {
 	c.beliefs(h)
 	for _, w := range v.Witnesses {
 		c.Anomalies[w.Anomaly]++
-		at := time.Duration(0)
-		for _, e := range w.Events {
-			if e < len(h.Events) {
-				at = max(at, h.Events[e].Time)
-			}
-		}
+		at := timeOf(h, w)
 		if first, ok := c.First[w.Anomaly]; !ok || at < first {
 			c.First[w.Anomaly] = at
 		}

@@ -33,8 +33,8 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 			own = append(own, &list[i])
 		}
 	}
-	if err := here.observe(ctx, worlds.Sim, own); err != nil {
-		return nil, err
+	if err := here.observe(ctx, worlds.Sim, own); err != nil || len(programs) == 0 {
+		return list, err
 	}
 	return list, here.observe(ctx, o.Worlds[0], programs)
 }

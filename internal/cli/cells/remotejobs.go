@@ -26,7 +26,6 @@ import (
 	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/queue"
 	"github.com/lockfault/lockfault/internal/queue/item"
-	"github.com/lockfault/lockfault/internal/soak"
 	"github.com/lockfault/lockfault/internal/workerpool"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
@@ -495,14 +494,14 @@ func (s *Remote) derive(q question, answer queue.Answer, v *Played) error {
 		if len(verdict.Witnesses) > 0 {
 			cell.Verdict = reports.Violated
 		}
+		strategy, err := s.player.strategy(q.Job)
+		if err != nil {
+			return err
+		}
 		if q.Count {
-			counts := soak.Count(h, verdict)
+			counts := count(h, verdict, strategy)
 			v.Counts, cell.Lease = &counts, h.Meta.TTL
 		} else {
-			strategy, err := s.player.strategy(q.Job)
-			if err != nil {
-				return err
-			}
 			cell.Derive(verdict, h, leases.LockOf(strategy))
 			cell.Settle()
 		}

@@ -167,23 +167,10 @@ func (o *Settings) Jobs(world string, first int, scripts []selection.Chosen, lis
 				y := (x + turn) % len(list)
 				strategy := list[y]
 				link := path.Join(reports.HistoryDir, world, strategy.Name, script.Name+".jsonl")
-				j := Job{
-					Number:      first + x*len(list) + y,
-					Strategy:    strategy.Name,
-					Scenario:    script.Name,
-					File:        script.File,
-					Source:      script.Source,
-					Place:       place,
-					Seed:        o.Seed,
-					TTL:         o.leaseOf(strategy),
-					Limit:       o.CellTimeout,
-					Nodes:       o.NodesOf(strategy),
-					Observed:    o.observed[strategy.Name],
-					Subject:     o.Subject,
-					Isolated:    o.Isolated(strategy),
-					History:     filepath.Join(dir, filepath.FromSlash(link)),
-					HistoryLink: link,
-				}
+				j := o.Job(strategy)
+				j.Number, j.Scenario, j.File, j.Source = first+x*len(list)+y, script.Name, script.File, script.Source
+				j.Place, j.TTL, j.Subject = place, o.leaseOf(strategy), o.Subject
+				j.History, j.HistoryLink = filepath.Join(dir, filepath.FromSlash(link)), link
 				j.Base = j.TTL
 				if !yield(j) {
 					return
@@ -191,6 +178,12 @@ func (o *Settings) Jobs(world string, first int, scripts []selection.Chosen, lis
 			}
 		}
 	}
+}
+
+// Job returns a job with what is the same in all jobs of the strategy; the script, the world and the
+// lease are missing.
+func (o *Settings) Job(s strategies.Strategy) Job {
+	return Job{Strategy: s.Name, Observed: o.observed[s.Name], Nodes: o.NodesOf(s), Seed: o.Seed, Limit: o.CellTimeout, Isolated: o.Isolated(s)}
 }
 
 // Isolated reports whether each cell of a strategy in virtual time gets its own process. All

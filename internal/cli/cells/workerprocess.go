@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cellresult"
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/explore"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/soak"
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/vtime"
@@ -219,7 +221,7 @@ func (p *player) play(t *testing.T, j Job) (answer Played, retire bool) {
 		cell.Late, cell.Reruns = j.Late, len(j.Late)
 		answer.Late, answer.Strain = outcome.Late, outcome.Strain
 		if cell.Verdict == reports.Held || cell.Verdict == reports.Violated {
-			counts := soak.Count(outcome.History, outcome.Verdict)
+			counts := count(outcome.History, outcome.Verdict, strategy)
 			answer.Counts = &counts
 		}
 		return answer, outcome.Status == harness.Error || outcome.Leak != ""
@@ -236,6 +238,15 @@ func (p *player) play(t *testing.T, j Job) (answer Played, retire bool) {
 		cell.Twin = &reports.ReferenceCell{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
 	}
 	return answer, outcome.Status == harness.Error || outcome.Leak != ""
+}
+
+// count counts a window of a soak. Locks that are not built in are judged by their class.
+func count(h checker.History, v checker.Verdict, s strategies.Strategy) soak.Counts {
+	counts := soak.Count(h, v)
+	if !s.Builtin() {
+		counts.Judge(h, leases.LockOf(s))
+	}
+	return counts
 }
 
 // strategy returns the strategy of a job, with the job's number of nodes.

@@ -399,10 +399,9 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 
 // job returns the job that plays the point at, with number n.
 func (o *mapOptions) job(s strategies.Strategy, n int, at sweep.Point) cells.Job {
-	j := cells.Job{
-		Number: n, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
-		Place: o.At(o.Worlds[0]), Seed: o.Seed, TTL: o.TTL, Limit: o.CellTimeout, Nodes: o.NodesOf(s), Isolated: o.Isolated(s),
-	}
+	j := o.Job(s)
+	j.Number, j.Scenario, j.File, j.Source = n, o.script.Name, o.file, o.text(at)
+	j.Place, j.TTL = o.At(o.Worlds[0]), o.TTL
 	if o.varies() {
 		if script, err := scenarios.Parse(o.file, j.Source); err == nil {
 			j.TTL, j.Fixed = script.TTL, true // in real time too, where the default lease differs

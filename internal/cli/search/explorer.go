@@ -214,10 +214,9 @@ func (e *Explorer) job(alone bool, trials []explore.Trial, places []int) cells.J
 	for i, at := range places {
 		list[i] = trials[at]
 	}
-	return cells.Job{
-		Strategy: e.strategy.Name, Place: worlds.Place{World: worlds.Sim}, Seed: e.options.Seed, Limit: e.options.CellTimeout, Nodes: e.options.Nodes,
-		Isolated: alone, Trials: list, Places: places,
-	}
+	j := e.options.Job(e.strategy)
+	j.Place, j.Isolated, j.Trials, j.Places = worlds.Place{World: worlds.Sim}, alone, list, places
+	return j
 }
 
 // looksOf returns the outcomes of a job, at least one: a failure becomes an outcome with an error.

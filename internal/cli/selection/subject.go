@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/scenarios"
@@ -137,7 +138,7 @@ func (f *SubjectFlags) Program(cmd *cobra.Command, registry strategies.Registry,
 		own, other = other, own
 	}
 	for _, tag := range f.tags {
-		if known := strategies.Tags(); !slices.Contains(known, tag) {
+		if known := append(strategies.Tags(), leases.ClassNames()...); !slices.Contains(known, tag) {
 			return nil, kit.Unknown("tag", tag, known, "there are "+strings.Join(known, ", "))
 		}
 		if tag == other {

@@ -238,6 +238,9 @@ func (o *soakOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 	if err := o.Prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
 	if err := o.checkOut(list); err != nil {
 		return err
 	}
@@ -329,10 +332,9 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[cells.Job] {
 	return func(yield func(cells.Job) bool) {
 		for n := range o.windows() {
 			name := windowName(n)
-			j := cells.Job{
-				Number: n, Strategy: s.Name, Scenario: name, File: name + selection.ScriptSuffix, Source: []byte(plan.Script(n)),
-				Place: o.At(o.Worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Limit: o.CellTimeout, Nodes: o.NodesOf(s), Isolated: o.Isolated(s), Count: true,
-			}
+			j := o.Job(s)
+			j.Number, j.Scenario, j.File, j.Source = n, name, name+selection.ScriptSuffix, []byte(plan.Script(n))
+			j.Place, j.TTL, j.Seed, j.Count = o.At(o.Worlds[0]), plan.TTL, o.seedOf(n), true
 			if !yield(j) {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/soak"
 	"github.com/lockfault/lockfault/internal/version"
@@ -102,11 +103,23 @@ type lockSoaked struct {
 	Recovery   quantiles `json:"recovery_ns"`
 
 	Anomalies map[checker.Anomaly]int `json:"anomalies"`
-	Incidents []incident              `json:"incidents,omitempty"`
+	// Judged says what the anomalies mean for a lock of its class; it is absent for built-in locks.
+	Judged    map[checker.Anomaly]*judged `json:"judged,omitempty"`
+	Incidents []incident                  `json:"incidents,omitempty"`
 
 	sum   soak.Sum
 	first map[checker.Anomaly]firstSeen
 	void  int // 1 + the number of the first void window; 0 if no window is void
+}
+
+// judged says what an anomaly of a lock means.
+type judged struct {
+	// Occurrences are those that were judged: at most 200 in a window.
+	Occurrences map[leases.Outcome]int `json:"occurrences"`
+	// Outcome is the worst one, Window the first window with it, and Reason that of its first occurrence.
+	Outcome leases.Outcome `json:"outcome"`
+	Window  int            `json:"window"`
+	Reason  string         `json:"reason"`
 }
 
 // incident is the first window that showed an anomaly, with its script.
@@ -164,10 +177,43 @@ func (l *lockSoaked) add(window int, p cells.Played) {
 	}
 	l.sum.Add(*p.Counts)
 	for a, at := range p.Counts.First {
-		if f, ok := l.first[a]; !ok || window < f.window {
+		if f, ok := l.first[a]; l.Judged[a] == nil && (!ok || window < f.window) {
 			l.first[a] = firstSeen{window, at}
 		}
 	}
+	for a, of := range p.Counts.Judged {
+		l.judge(a, window, of)
+	}
+}
+
+// judge adds what an anomaly means in a window. The first window with the worst outcome counts as that
+// of the anomaly.
+func (l *lockSoaked) judge(a checker.Anomaly, window int, of soak.Judged) {
+	if l.Judged == nil {
+		l.Judged = map[checker.Anomaly]*judged{}
+	}
+	all := l.Judged[a]
+	if all == nil {
+		all = &judged{Occurrences: map[leases.Outcome]int{}}
+		l.Judged[a] = all
+	}
+	for outcome, n := range of.Occurrences {
+		all.Occurrences[outcome] += n
+	}
+	if of.Outcome.Worse(all.Outcome) || of.Outcome == all.Outcome && window < all.Window {
+		all.Outcome, all.Window, all.Reason = of.Outcome, window, of.Reason
+		l.first[a] = firstSeen{window, of.At}
+	}
+}
+
+// buggy reports whether an anomaly is a bug.
+func (l *lockSoaked) buggy() bool {
+	for _, of := range l.Judged {
+		if of.Outcome == leases.Bug {
+			return true
+		}
+	}
+	return false
 }
 
 // settle computes the exported fields from the sums.
@@ -186,10 +232,11 @@ func (l *lockSoaked) settle() {
 // print prints the results, and first writes them into --out if that is set.
 func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 	all.Version = version.Of()
-	void := 0
+	void, bugs := 0, false
 	for _, l := range all.Locks {
 		l.settle()
 		void += l.Void
+		bugs = bugs || l.buggy()
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(printable.NewJSONWriter(&text))
@@ -229,6 +276,8 @@ func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 		return kit.Exit(kit.ExitInterrupted, errors.New("interrupted: what was counted by then is above"))
 	case void > 0:
 		return kit.Exit(kit.ExitUndecided, nil)
+	case bugs:
+		return kit.Exit(kit.ExitDiffers, nil)
 	}
 	return nil
 }
@@ -283,6 +332,19 @@ func (l *lockSoaked) table(w io.Writer) {
 	if len(names) > 0 {
 		fmt.Fprintf(w, "  anomalies: %s\n", strings.Join(names, ", "))
 	}
+	for _, outcome := range []leases.Outcome{leases.Bug, leases.Weakness, leases.Limitation} {
+		for _, a := range checker.Anomalies() {
+			of := l.Judged[a]
+			if of == nil || of.Occurrences[outcome] == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "  %s: %s, %s of %s judged", outcome.Words(), a, reports.Thousands(of.Occurrences[outcome]), reports.Thousands(of.total()))
+			if of.Outcome == outcome {
+				fmt.Fprintf(w, ", first in window %d: %s", of.Window, of.Reason)
+			}
+			fmt.Fprintln(w)
+		}
+	}
 	for _, i := range l.Incidents {
 		fmt.Fprintf(w, "  %s, window %d, %s: %s\n", i.Anomaly, i.Window, i.Steps, i.Command)
 	}
@@ -290,6 +352,13 @@ func (l *lockSoaked) table(w io.Writer) {
 		why, _, _ := strings.Cut(l.Why, "\n")
 		fmt.Fprintf(w, "  %s came to nothing; %s\n", kit.Count(l.Void, "window", "windows"), why)
 	}
+}
+
+func (j *judged) total() (n int) {
+	for _, x := range j.Occurrences {
+		n += x
+	}
+	return n
 }
 
 // perMillion returns a rate and its bounds per million acquires.

@@ -178,6 +178,12 @@ func (w *searchWorker) search(ctx context.Context, t queue.Task) (queue.Answer, 
 			return reply(explore.Result{}, err)
 		}
 	}
+	options := cells.Settings{Seed: p.Seed, Nodes: p.Nodes, CellTimeout: p.Limit}
+	list, err := options.Observe(ctx, []strategies.Strategy{s})
+	if err != nil {
+		return reply(explore.Result{}, err)
+	}
+	s = list[0]
 	var reach search.Reach
 	p.Bound.Reach, p.Bound.Lock = reach.Get, leases.LockOf(s)
 	go func() {
@@ -190,7 +196,6 @@ func (w *searchWorker) search(ctx context.Context, t queue.Task) (queue.Answer, 
 			}
 		}
 	}()
-	options := cells.Settings{Seed: p.Seed, Nodes: p.Nodes, CellTimeout: p.Limit}
 	e := search.NewExplorer(&options, s, w.jobs, workerpool.Options{Start: w.start, Limit: cells.LimitOf})
 	defer e.Close()
 	result, err := explore.Search(ctx, p.Bound, e, func(explore.Result) { search.CutAt(w.memory, end) })
