@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -76,12 +77,83 @@ func unavailableEntry() Description {
 	}
 }
 
+// definiteErrors are the beginnings of errors by which a server says that it will refuse the same
+// command again, whatever the state of the lock.
+var definiteErrors = []string{"NOSCRIPT", "WRONGTYPE", "READONLY", "ERR wrong number", "ERR unknown", "ERR syntax"}
+
+// DefiniteError returns the beginning of a server's error in the text of a return's error, if it says
+// that the server will refuse the same command again, whatever the state of the lock; otherwise "".
+func DefiniteError(text string) string {
+	for _, prefix := range definiteErrors {
+		if strings.Contains(text, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// refusedForGood returns, by their index, the calls with which it shows that a server refuses the lock
+// for good, and what their witness says: the third or a later failure by the same definite error, of two
+// clients at least and over a TTL at least, without a success in between. Of each such time it is the first.
+func (f *index) refusedForGood() map[int]string {
+	type run struct {
+		from    time.Duration
+		clients map[int]bool
+		calls   int
+		told    bool
+	}
+	var all map[int]string
+	runs := map[string]*run{} // by the error
+	for _, at := range f.returnedAcquires() {
+		c := &f.calls[at]
+		if c.result == OK {
+			clear(runs)
+			continue
+		}
+		prefix := DefiniteError(f.events[f.endOf(c)].Error)
+		if prefix == "" {
+			continue
+		}
+		r := runs[prefix]
+		if r == nil {
+			r = &run{from: c.to, clients: map[int]bool{}}
+			runs[prefix] = r
+		}
+		r.calls++
+		r.clients[c.client] = true
+		if r.told || r.calls < 3 || len(r.clients) < 2 || c.to-r.from < f.meta.TTL {
+			continue
+		}
+		r.told = true
+		if all == nil {
+			all = map[int]string{}
+		}
+		all[at] = fmt.Sprintf(": a server refuses it with %s, as it did all acquires since %s.", prefix, seconds(r.from))
+	}
+	return all
+}
+
+// returnedAcquires returns the acquires and tries that returned, in the order of their returns.
+func (f *index) returnedAcquires() []int {
+	list := slices.DeleteFunc(slices.Clone(f.acquires), func(at int) bool { return f.calls[at].result == "" })
+	slices.SortFunc(list, func(a, b int) int { return f.calls[a].end - f.calls[b].end })
+	return list
+}
+
 // unavailable finds the acquires that failed, or took longer than the bound, although no client held
-// the lock, and that no other anomaly explains.
+// the lock, and that no other anomaly explains; and those with which it shows that a server refuses the
+// lock for good.
 func unavailable(f *index, yield func(*Witness) bool) {
 	var d *demand
+	forGood := f.refusedForGood()
 	for _, at := range f.acquires {
 		c := &f.calls[at]
+		if says, ok := forGood[at]; ok {
+			if !yield(witness(f.sprintf("%s's %s, called at %s, %s%s", f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, c.end)) {
+				return
+			}
+			continue
+		}
 		if c.crashed || c.hold >= 0 {
 			continue
 		}

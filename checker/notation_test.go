@@ -15,6 +15,7 @@ import (
 //	with fenced nodes n1,n2,n3               any of them may be left out
 //	0s A acquire                             an invoke of acquire, try, release or extend
 //	1ms A acquire ok token 7 until 29s       its return: ok, fail or unknown
+//	1ms A acquire unknown error NOSCRIPT     one with an error of a server
 //	2s A write accepted                      or refused; token 7
 //	3s A pause                               or resume, crash, restart, lost, cancel
 //	4s A sends n1 DEL lock                   a request that n1 executed
@@ -145,6 +146,8 @@ func parseEvent(e *Event, words []string) (err error) {
 			e.Token, err = strconv.ParseInt(rest[1], 10, 64)
 		case "until":
 			e.Until, err = time.ParseDuration(rest[1])
+		case "error":
+			e.Error = rest[1]
 		default:
 			err = fmt.Errorf("what is %q?", rest[0])
 		}

@@ -682,17 +682,13 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs", call.Client)
 }
 
-// definite are the beginnings of errors by which a server says that it will refuse the same command
-// again, whatever the state of the lock.
-var definite = []string{"NOSCRIPT", "WRONGTYPE", "READONLY", "ERR wrong number", "ERR unknown", "ERR syntax"}
-
 // dead judges an acquire that failed with a definite error of a server: a bug if at least three
 // acquires of two clients failed so after the last fault, over at least a TTL, and none succeeded
 // since; a weakness if a later acquire succeeded. The outcome is empty for other acquires.
 func (j *judgement) dead(w checker.Witness) (Outcome, string) {
 	failed := j.h.Events[w.Events[len(w.Events)-1]]
-	kind := slices.IndexFunc(definite, func(prefix string) bool { return strings.Contains(failed.Error, prefix) })
-	if kind < 0 {
+	kind := checker.DefiniteError(failed.Error)
+	if kind == "" {
 		return "", ""
 	}
 	last := time.Duration(-1) // when the last fault ended
@@ -707,15 +703,15 @@ func (j *judgement) dead(w checker.Witness) (Outcome, string) {
 		case e.Kind != checker.Return || !(e.Op == checker.Acquire || e.Op == checker.TryAcquire) || e.Time < last:
 		case e.Result == checker.OK:
 			if len(times) > 0 {
-				return Weakness, fmt.Sprintf("the acquire failed (%s), and a later one succeeded", definite[kind])
+				return Weakness, fmt.Sprintf("the acquire failed (%s), and a later one succeeded", kind)
 			}
-		case strings.Contains(e.Error, definite[kind]):
+		case checker.DefiniteError(e.Error) == kind:
 			clients[e.Client] = true
 			times = append(times, e.Time)
 		}
 	}
 	if len(times) >= 3 && len(clients) >= 2 && times[len(times)-1]-times[0] >= j.h.Meta.TTL {
-		return Bug, fmt.Sprintf("the server refused every acquire with %s, for longer than a lease after the last fault", definite[kind])
+		return Bug, fmt.Sprintf("the server refused every acquire with %s, for longer than a lease after the last fault", kind)
 	}
 	return "", ""
 }

@@ -534,6 +534,9 @@ func starvation(r run, w []int) error {
 
 func unavailable(r run, w []int) error {
 	c, _ := r.callOf(w[0])
+	if r.refusedForGood(c) {
+		return nil
+	}
 	if err := need(len(w) <= 2 && c.takes() && c.invoke == w[0] && !c.crashed && r.hold(c.client, c.invoke) < 0, "an acquire of one who does not hold"); err != nil {
 		return err
 	}
@@ -569,6 +572,36 @@ func unavailable(r run, w []int) error {
 		need(!r.pausedIn(c) && !c.cancelled(), "its caller did not stand still, or give up"),
 		need(!inWay, "nobody was in the way"),
 	)
+}
+
+// refusedForGood reports whether a server that refuses the lock for good refused the call: it ended by
+// a definite error, as did two others at least that returned after the last success, of two clients at
+// least and over a TTL at least.
+func (r run) refusedForGood(c call) bool {
+	if !c.takes() || c.end >= len(r.Events) || c.result == checker.OK {
+		return false
+	}
+	prefix := checker.DefiniteError(r.at(c.end).Error)
+	if prefix == "" {
+		return false
+	}
+	var first time.Duration
+	clients, calls := map[string]bool{}, 0
+	for i := range c.end + 1 {
+		other, ok := r.callOf(i)
+		switch {
+		case !ok || other.end != i || !other.takes() || other.result == "":
+		case other.result == checker.OK:
+			clients, calls = map[string]bool{}, 0
+		case checker.DefiniteError(r.at(i).Error) == prefix:
+			if calls == 0 {
+				first = other.to
+			}
+			calls++
+			clients[other.client] = true
+		}
+	}
+	return calls >= 3 && len(clients) >= 2 && c.to-first >= r.Meta.TTL
 }
 
 // haunted reports whether the key of a ghost existed during the call.

@@ -108,6 +108,9 @@ func (g *generator) win(client string) {
 func (g *generator) comeBack(call checker.Event) {
 	e := call
 	e.Kind, e.Result = checker.Return, draw(g, checker.OK, checker.OK, checker.Fail, checker.Fail, checker.Unknown)
+	if e.Result == checker.Unknown {
+		e.Error = draw(g, "", "NOSCRIPT", "NOSCRIPT", "READONLY")
+	}
 	if e.Result == checker.OK && e.Op != checker.Release {
 		e.Token = draw[int64](g, 0, 1, 2)
 		if draw(g, true, false) {

@@ -27,7 +27,8 @@ type Counts struct {
 	Refused int `json:"refused"`
 	Lost    int `json:"lost"`
 	// Outages holds the duration of each time, longer than a tenth of a lease, in which no client
-	// held the lock although a client asked for it.
+	// held the lock although a client asked for it. A client that a server refused with an error
+	// for good asks until its next acquire returns.
 	Outages []time.Duration `json:"outages_ns,omitempty"`
 	// Recoveries holds the time from the crash of the only holder to the next hold, for each such
 	// crash that was followed by a hold.
@@ -183,6 +184,8 @@ func (c *Counts) beliefs(h checker.History) {
 			if believers == 0 && alone < 0 {
 				alone = e.Time
 			}
+		case e.Kind == checker.Return && checker.DefiniteError(e.Error) != "" && asking[e.Client]:
+			// the server would refuse it at any time: the client goes on asking
 		case e.Kind == checker.Return || e.Kind == checker.Crash:
 			if delete(asking, e.Client); len(asking) == 0 {
 				if alone >= 0 && believers == 0 && e.Time-alone > shortest {
@@ -192,7 +195,10 @@ func (c *Counts) beliefs(h checker.History) {
 			}
 		}
 	}
-	if together >= 0 && believers >= 2 && len(h.Events) > 0 {
-		c.Overlaps = append(c.Overlaps, h.Events[len(h.Events)-1].Time-together)
+	if together >= 0 && believers >= 2 {
+		c.Overlaps = append(c.Overlaps, c.Virtual-together)
+	}
+	if alone >= 0 && believers == 0 && c.Virtual-alone > shortest {
+		c.Outages = append(c.Outages, c.Virtual-alone)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/soak"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -223,6 +224,27 @@ func TestCount(t *testing.T) {
 	}
 	if got.Anomalies[checker.Overlap] != 2 || got.First[checker.Overlap] != 5*second {
 		t.Errorf("%d overlaps, the first after %v", got.Anomalies[checker.Overlap], got.First[checker.Overlap])
+	}
+}
+
+// TestRefusedForGood checks that a lock which a server refuses is one outage, though each acquire returns
+// at once, and that its occurrences are judged.
+func TestRefusedForGood(t *testing.T) {
+	s := newScribe("A", "B")
+	for at := 1.0; at < 60; at += 20 {
+		for _, client := range []string{"A", "B"} {
+			s.acquire(at, at, client, checker.Unknown)
+			s.h.Events[len(s.h.Events)-1].Error = "NOSCRIPT No matching script."
+		}
+	}
+	s.at(61, checker.Event{Kind: checker.End})
+	got := soak.Count(s.h, checker.Check(s.h))
+	if !slices.Equal(got.Outages, []time.Duration{60 * time.Second}) {
+		t.Errorf("outages %v, want one of 1m0s", got.Outages)
+	}
+	got.Judge(s.h, leases.Lock{})
+	if of := got.Judged[checker.Unavailable]; of.Outcome != leases.Bug || of.Occurrences[leases.Bug] != 2 || of.At != time.Second {
+		t.Errorf("it is judged %+v", of)
 	}
 }
 
