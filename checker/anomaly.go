@@ -53,6 +53,7 @@ var table = []Description{
 	ghostEntry(),
 	idleTrafficEntry(),
 	selfDeadlockEntry(),
+	deadlockEntry(),
 	starvationEntry(),
 	unavailableEntry(),
 }

@@ -81,8 +81,8 @@ func unavailableEntry() Description {
 // command again, whatever the state of the lock.
 var definiteErrors = []string{"NOSCRIPT", "WRONGTYPE", "READONLY", "ERR wrong number", "ERR unknown", "ERR syntax"}
 
-// DefiniteError returns the beginning of a server's error in the text of a return's error, if it says
-// that the server will refuse the same command again, whatever the state of the lock; otherwise "".
+// DefiniteError returns the beginning of the server's error in the text of a return's error, if a
+// server with that error refuses the same command again, whatever the state of the lock; otherwise "".
 func DefiniteError(text string) string {
 	for _, prefix := range definiteErrors {
 		if strings.Contains(text, prefix) {

@@ -5,7 +5,7 @@ const SelfDeadlock Anomaly = "self-deadlock"
 
 func selfDeadlockEntry() Description {
 	return Description{
-		Name: SelfDeadlock, Letter: "D", Short: "deadlock", Class: Liveness,
+		Name: SelfDeadlock, Letter: "D", Short: "self-dead", Class: Liveness,
 		Meaning: "a holder waited for its own lock",
 		Lasting: true,
 		find:    selfDeadlock,

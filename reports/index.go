@@ -7,8 +7,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A set holds anomalies, one bit each, by their place in [checker.Anomalies].
-type set uint16
+// A set holds anomalies, one bit each, by their place in [checker.Anomalies]: at most 32.
+type set uint32
 
 func setOf(list []checker.Anomaly) (set, error) {
 	var s set

@@ -17,7 +17,7 @@ const (
 	TagRedisson  = "redisson"  // Redisson's hash, watchdog and pub/sub
 	TagRenewing  = "renewing"  // extends its lease automatically while the lock is held
 	TagReaped    = "reaped"    // has no lease: others remove the key of a client that has died
-	TagNotifying = "notifying" // tells its holder of a loss before its lease can be over: the lock is a LossNotifier
+	TagNotifying = "notifying" // signals a loss to its holder before its lease can be over: the lock is a LossNotifier
 	TagExtending = "extending" // lets its user extend the lease: the lock is an Extender
 	TagFenced    = "fenced"    // issues fencing tokens
 	TagPlainDel  = "plain-del" // releases with a DEL without a check

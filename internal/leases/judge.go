@@ -107,6 +107,8 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 			return Bug, "the lock is reentrant"
 		}
 		return Limitation, "a lock that is not reentrant refuses its own holder, too"
+	case checker.Deadlock:
+		return j.deadlock(e)
 	case checker.Starvation:
 		return j.starvation(w)
 	case checker.Unavailable:
@@ -612,6 +614,21 @@ func (j *judgement) cancelled(client string) bool {
 	return slices.ContainsFunc(j.h.Events, func(e checker.Event) bool { return e.Kind == checker.Cancel && e.Client == client })
 }
 
+// deadlock judges a standstill: without a fault of the servers or of a member's messages it is the
+// order in which the lock takes its parts.
+func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
+	from, to := e[0].Time, e[len(e)-1].Time
+	if i := j.find(from, to, nil, unusable, fails, splits); i != nil {
+		return Limitation, "servers did not answer: " + i.text
+	}
+	for _, x := range e {
+		if i := j.find(from, to, ofClient(x.Client), cutOff); x.Client != "" && i != nil {
+			return Limitation, "a message did not arrive: " + i.text
+		}
+	}
+	return Bug, "take the parts of a lock in one order, or give them up before another attempt"
+}
+
 func (j *judgement) starvation(w checker.Witness) (Outcome, string) {
 	holder := j.h.Events[w.Events[0]].Client
 	extended := slices.ContainsFunc(j.h.Events, func(e checker.Event) bool {
@@ -679,7 +696,33 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 			return Limitation, "too few replicas confirm: " + i.text
 		}
 	}
+	if owners := j.owners(to); len(owners) > 0 {
+		return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs; the lock's keys were %s", call.Client, strings.Join(owners, " and "))
+	}
 	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs", call.Client)
+}
+
+// owners returns whose the lock's keys were on each node just before a time: "A's (whose process had ended) on n1".
+func (j *judgement) owners(t time.Duration) (list []string) {
+	latest := map[string]checker.Event{}
+	for _, e := range j.h.Events {
+		if e.Time >= t {
+			break
+		}
+		if e.Kind == checker.State {
+			latest[e.Node] = e
+		}
+	}
+	for _, node := range j.nodes {
+		for _, name := range checker.Parts(latest[node], j.h.Meta.Clients) {
+			text := name + "'s"
+			if dead := j.find(0, t, ofClient(name), gone); dead != nil && dead.to == never {
+				text += ", whose process had ended,"
+			}
+			list = append(list, text+" on "+node)
+		}
+	}
+	return list
 }
 
 // dead judges an acquire that failed with a definite error of a server: a bug if at least three

@@ -497,6 +497,74 @@ func (r run) endings() []ending {
 	return all
 }
 
+// deadlock expects the invokes of the members' acquires, and the event that ended the standstill last.
+func deadlock(r run, w []int) error {
+	last := w[len(w)-1]
+	var members []string
+	for _, i := range w[:len(w)-1] {
+		if c, ok := r.callOf(i); ok && c.takes() && c.invoke == i {
+			members = append(members, c.client)
+		}
+	}
+	slices.Sort(members)
+	members = slices.Compact(members)
+	from := last
+	for from > 0 && r.standstill(members, from-1) {
+		from--
+	}
+	if err := errors.Join(need(len(members) >= 2, "two clients"), need(from < last, "they waited for one another until then"),
+		need(!r.heldByAnybody(from, last), "nobody held")); err != nil {
+		return err
+	}
+	e := r.at(last)
+	long := e.Time - r.at(from).Time
+	if r.Meta.Bound > 0 && long >= r.Meta.Bound {
+		return nil
+	}
+	gaveUp := false // its parts, since its acquire was about to fail
+	if c, under, _ := r.latest(e.Client, last); e.Kind == checker.State && e.Cause == checker.ByCommand && under && c.takes() && slices.Contains(members, e.Client) {
+		gaveUp = c.result == checker.Fail || c.result == checker.Unknown
+		gaveUp = gaveUp && slices.Contains(checker.Parts(r.key(e.Server, last), r.Meta.Clients), e.Client)
+		for i := last + 1; i < c.end && i < len(r.Events); i++ {
+			x := r.at(i)
+			if x.Kind == checker.State && x.Cause == checker.ByCommand && x.Client == e.Client && slices.Contains(checker.Parts(x, r.Meta.Clients), e.Client) {
+				gaveUp = false
+			}
+		}
+	}
+	return errors.Join(
+		need(long >= r.Meta.TTL/3, "it lasted for a third of the TTL"),
+		need(e.Kind == checker.Return && e.Result != checker.OK || e.Kind == checker.State && e.Cause == checker.ByExpiry || gaveUp,
+			"an acquire failed, or a part expired"),
+	)
+}
+
+// standstill reports whether, after event i, the members and nobody else had a part of the lock each and
+// an acquire under way, were not paused and did not hold.
+func (r run) standstill(members []string, i int) bool {
+	latest := map[string]checker.Event{}
+	for _, e := range r.Events[:i+1] {
+		if e.Kind == checker.State {
+			latest[e.Node+" "+e.Server] = e
+		}
+	}
+	var owners []string
+	for _, e := range latest {
+		owners = append(owners, checker.Parts(e, r.Meta.Clients)...)
+	}
+	slices.Sort(owners)
+	if !slices.Equal(slices.Compact(owners), members) {
+		return false
+	}
+	for _, client := range members {
+		c, _, ok := r.latest(client, i+1)
+		if !ok || c.end <= i || !c.takes() || r.paused(client, i+1) || r.hold(client, c.invoke) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // waiter returns the acquire that the witness ends with, or that never returned.
 func (r run) waiter(w []int) call {
 	for _, i := range slices.Backward(w) {

@@ -43,6 +43,7 @@ func Witness(h checker.History, w checker.Witness) error {
 		checker.Ghost:          ghost,
 		checker.IdleTraffic:    idleTraffic,
 		checker.SelfDeadlock:   selfDeadlock,
+		checker.Deadlock:       deadlock,
 		checker.Starvation:     starvation,
 		checker.Unavailable:    unavailable,
 	}[w.Anomaly]

@@ -51,7 +51,7 @@ func draw[T any](g *generator, of ...T) T { return rapid.SampledFrom(of).Draw(g.
 
 func (g *generator) step() {
 	client := draw(g, g.clients...)
-	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "win", "write", "life", "fault", "beat") {
+	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "win", "tangle", "write", "life", "fault", "beat") {
 	case "call":
 		if call, ok := g.calls[client]; ok {
 			g.comeBack(call)
@@ -68,6 +68,8 @@ func (g *generator) step() {
 		if _, ok := g.calls[client]; !ok {
 			g.win(client)
 		}
+	case "tangle":
+		g.tangle(client)
 	case "write":
 		g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, true, false), Token: draw[int64](g, 0, 0, 1, 2)})
 	case "life":
@@ -103,6 +105,24 @@ func (g *generator) win(client string) {
 	call.Kind, call.Result, call.Token = checker.Return, checker.OK, draw[int64](g, 0, 1, 2)
 	g.add(call)
 	g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, false), Token: call.Token})
+}
+
+// tangle lets two clients wait, each with a part of the lock.
+func (g *generator) tangle(client string) {
+	other := draw(g, g.clients...)
+	for i, name := range []string{client, other} {
+		if _, ok := g.calls[name]; !ok {
+			g.n++
+			g.calls[name] = checker.Event{Kind: checker.Invoke, Client: name, Call: g.n, Op: checker.Acquire}
+			g.add(g.calls[name])
+		}
+		node := g.h.Meta.Nodes[i%len(g.h.Meta.Nodes)]
+		key := checker.Event{Kind: checker.State, Node: node, Server: node + "/0", Client: name, Owner: name,
+			Value: name + "1", Expires: g.now + 30*time.Second, Cause: checker.ByCommand}
+		g.keys[key.Server] = key
+		g.add(key)
+	}
+	g.now += draw(g, time.Second, 11*time.Second, 29*time.Second, 151*time.Second)
 }
 
 func (g *generator) comeBack(call checker.Event) {
