@@ -14,7 +14,8 @@ type Effect string
 const (
 	// Writing is a request that names a key of the lock and may change that key.
 	Writing Effect = "writing"
-	// Reading is a request that names a key of the lock and does not change that key.
+	// Reading is a request that names a key of the lock and does not change that key. WATCH is none: its
+	// reply says nothing of the key.
 	Reading Effect = "reading"
 	// Taking is a request by which its client became the lock's owner. If the owner cannot be read
 	// from the key, Taking is a request that created the key.
@@ -47,7 +48,7 @@ func (m Message) has(e Effect) bool {
 	}
 	names := len(m.Words) > 1 && slices.ContainsFunc(m.Words[1:], func(word string) bool { return slices.Contains(m.Keys, word) })
 	command := rediscmd.Lookup(m.Command)
-	return names && !command.AboutChannels() && command.LeavesKeys() == (e == Reading)
+	return names && !command.AboutChannels() && !command.OfTransactions() && command.LeavesKeys() == (e == Reading)
 }
 
 // did returns what a client's command did to the lock: Taking, Freeing, or the empty Effect. client

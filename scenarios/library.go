@@ -17,7 +17,7 @@ func Names() []string {
 	return strings.Fields(`
 		contention ten-contenders patient-waiter
 		getset-race getset-late-restore client-clock-skew client-clock-behind
-		delayed-acquire-reply acquire-cancelled refusal-lost
+		delayed-acquire-reply acquire-cancelled reply-after-giving-up refusal-lost
 		gc-pause-holding fencing-order
 		crash-mid-acquire second-command-late holder-crash
 		work-exceeds-ttl late-release release-twice pause-in-release
@@ -25,11 +25,11 @@ func Names() []string {
 		server-clock-forward server-clock-back token-clock-back
 		failover-lost-write two-failovers failover-replicated split-brain
 		reentrant-acquire acquire-twice-release-once nested-then-idle
-		node-down slow-quorum lost-partial-acquire
+		node-down slow-quorum lost-partial-acquire islands
 		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision
 		ghost-retry release-reply-lost release-request-lost partition-after-release flush
-		renewal-lost renewal-late renewal-refused watchdog-runaway missed-wakeup
+		renewal-lost renewal-late renewal-refused renewal-after-release watchdog-runaway missed-wakeup
 		partition-minority partition-majority
 		scripts-flushed restart-then-use promotion-then-use`)
 }

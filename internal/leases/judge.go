@@ -293,6 +293,9 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	case Lease, Reentrant, Fencing, Queue, Replicas:
 		return Limitation, fmt.Sprintf("%s held longer than its lease, and a plain lease does not say so", x.Client)
 	case Validity, Majority:
+		if x.Until > 0 && x.Time > x.Until {
+			return Bug, fmt.Sprintf("%s's acquire returned success at %s, though its validity had ended at %s", x.Client, at(x.Time), at(x.Until))
+		}
 		if !j.h.Meta.HonourValidity {
 			return Limitation, fmt.Sprintf("%s held longer than its lease, and did not look at its validity", x.Client)
 		}
@@ -399,7 +402,7 @@ func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, stri
 			return Limitation, why
 		}
 	}
-	if e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
+	if e[0].Kind == checker.State && e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
 		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
 	}
 	return Bug, "a command changed a key without looking whose it is"

@@ -95,6 +95,10 @@ func (c *Command) MayWrite() bool {
 	return c.Has(Write) || slices.ContainsFunc(c.subcommands, func(sub *Command) bool { return sub.Has(Write) })
 }
 
+// OfTransactions reports whether the command belongs to transactions, such as WATCH, whose reply says
+// nothing of its keys.
+func (c *Command) OfTransactions() bool { return c.Group == "transactions" }
+
 // AboutChannels reports whether the command's words are names of channels instead of keys.
 func (c *Command) AboutChannels() bool { return c.Group == "pubsub" }
 
