@@ -64,6 +64,11 @@ func (c *cursor) wrong(w word, format string, candidates ...string) error {
 	if strings.Contains(format, "%q") {
 		message = fmt.Sprintf(format, shorten(w.text))
 	}
+	return c.refuse(w, message, candidates...)
+}
+
+// refuse returns the error for a word with a message that is no format.
+func (c *cursor) refuse(w word, message string, candidates ...string) error {
 	meant, ok := sameMeaning(w.text, candidates)
 	if !ok {
 		meant, _ = suggest.Of(w.text, candidates)

@@ -1,7 +1,7 @@
 package scenarios
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,7 +32,7 @@ func (p Param) String() string {
 // Range is the range of a [Param]: numbers with one unit, including both ends.
 type Range struct {
 	From, To float64
-	// Unit is the unit of the numbers: ttl, x, %, empty, or "time" for durations, whose numbers are
+	// Unit is the unit of the numbers: ttl, empty, or "time" for durations, whose numbers are
 	// nanoseconds.
 	Unit string
 	// Whole restricts the values to whole numbers.
@@ -54,7 +54,7 @@ func ParseRange(text string) (Range, error) {
 	b, unitB, errB := quantity(to)
 	switch {
 	case errA != nil || errB != nil:
-		return Range{}, errors.Join(errA, errB)
+		return Range{}, cmp.Or(errA, errB)
 	case a == 0 && unitA == "":
 		unitA = unitB
 	case b == 0 && unitB == "":
@@ -76,17 +76,20 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// quantity parses a number with its unit.
+// quantity parses a number with its unit: a duration, a number of TTLs or a number without a unit.
 func quantity(text string) (n float64, unit string, err error) {
 	if d, err := time.ParseDuration(text); err == nil && strings.Trim(text, "+-0.") != "" {
 		return float64(d), unitTime, nil
 	}
-	end := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzµABCDEFGHIJKLMNOPQRSTUVWXYZ%/")
-	n, err = strconv.ParseFloat(end, 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(end, "xXpP_") {
-		return 0, "", fmt.Errorf("%q is no number, and no length of time such as 30s, 200ms or 1.1ttl", text)
+	number, ttls := strings.CutSuffix(text, "ttl")
+	if ttls {
+		unit = "ttl"
 	}
-	return n, text[len(end):], nil
+	n, err = strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(number, "xXpP_") {
+		return 0, "", fmt.Errorf("%q is neither a number such as 1.5 nor a length of time such as 30s, 200ms or 1.1ttl", text)
+	}
+	return n, unit, nil
 }
 
 // String returns the range in the script language. [ParseRange] parses the result.
@@ -147,7 +150,7 @@ func (p *parser) param(c *cursor) error {
 	at := c.next()
 	r, err := ParseRange(at.text)
 	if err != nil {
-		return c.wrong(at, escaped(err.Error()))
+		return c.refuse(at, err.Error())
 	}
 	param := Param{Name: name.text, Range: r, At: r.Text(r.To)}
 	if c.skip("at") {
@@ -160,7 +163,7 @@ func (p *parser) param(c *cursor) error {
 		case value.text == "":
 			return c.wrong(value, "a value is missing at the end of the line")
 		case err != nil:
-			return c.wrong(value, escaped(err.Error()))
+			return c.refuse(value, err.Error())
 		case unit != r.Unit:
 			return c.wrong(value, "%q is of another unit than the range")
 		case r.Whole && n != math.Trunc(n):
@@ -176,9 +179,6 @@ func (p *parser) param(c *cursor) error {
 
 // maxParams is the maximum number of parameters of a script.
 const maxParams = 8
-
-// escaped escapes a text for use in a format string.
-func escaped(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 func validParam(name string) bool {
 	return name != "" && name[0] >= 'a' && name[0] <= 'z' &&
