@@ -85,7 +85,7 @@ func (p *parser) targeted(c *cursor, names []string, targets ...faults.Target) (
 	d, ok := faults.DefinitionOf([]string{names[0], c.peek()})
 	switch {
 	case !ok:
-		return nil, c.unexpected("a fault of the node", faults.Words(targets...)...)
+		return nil, c.unexpectedVerb("node", "a fault of the node", faults.Words(targets...)...)
 	case d.Requires == faults.NeedsReplicas && p.script.Replicas == 0:
 		return nil, c.wrong(c.next(), "%q needs a replica: add a line such as replicas 1 to the settings")
 	}
@@ -103,13 +103,24 @@ func (p *parser) targeted(c *cursor, names []string, targets ...faults.Target) (
 	return actions, nil
 }
 
-// fields parses the fields of a fault after its word.
-func (p *parser) fields(c *cursor, d faults.Definition) (faults.Fault, error) {
-	return d.New(func(fields []faults.Field) error { return p.parseFields(c, fields) })
+// unexpectedVerb returns the error for the word after the names of clients or nodes: it is no verb
+// for them, but perhaps the word of a fault with another target.
+func (c *cursor) unexpectedVerb(of, wanted string, verbs ...string) error {
+	all := faults.Definitions()
+	if i := slices.IndexFunc(all, func(d faults.Definition) bool { return d.Word == c.peek() }); i >= 0 {
+		return c.wrong(c.next(), "%q does not follow the name of a "+of+": write it as in "+all[i].Example)
+	}
+	return c.unexpected(wanted, verbs...)
 }
 
-// parseFields parses fields in their order, and then clauses in any order.
-func (p *parser) parseFields(c *cursor, fields []faults.Field) error {
+// fields parses the fields of a fault after its word.
+func (p *parser) fields(c *cursor, d faults.Definition) (faults.Fault, error) {
+	return d.New(func(fields []faults.Field) error { return p.parseFields(c, fields, d.Example) })
+}
+
+// parseFields parses fields in their order, and then clauses in any order. The example is a correct
+// line, for errors.
+func (p *parser) parseFields(c *cursor, fields []faults.Field, example string) error {
 	for i, field := range fields {
 		if field.Clause {
 			return p.clauses(c, fields[i:])
@@ -118,12 +129,12 @@ func (p *parser) parseFields(c *cursor, fields []faults.Field) error {
 			if field.Optional {
 				continue
 			}
-			return c.unexpected(field.Keyword+" and a length of time", field.Keyword)
+			return c.unexpected("a length of time such as "+field.Keyword+" 1s", field.Keyword)
 		}
 		if err := p.fieldValue(c, field); err != nil {
 			return err
 		}
-		if err := checkMixed(c, field, fields[i+1:]); err != nil {
+		if err := checkMixed(c, field, fields[i+1:], example); err != nil {
 			return err
 		}
 	}
@@ -132,21 +143,32 @@ func (p *parser) parseFields(c *cursor, fields []faults.Field) error {
 
 // checkMixed returns an error if a client follows a list of nodes, or a node a list of clients,
 // where the next field is no such list.
-func checkMixed(c *cursor, field faults.Field, rest []faults.Field) error {
-	const advice = ": a line is about clients or about nodes, so write one for each"
-	var next any
-	if len(rest) > 0 && rest[0].Keyword == "" {
-		next = rest[0].Value
-	}
+func checkMixed(c *cursor, field faults.Field, rest []faults.Field, example string) error {
 	switch field.Value.(type) {
 	case faults.ClientsField:
-		if _, nodes := next.(faults.NodesField); !nodes && isNode(c.peek()) {
-			return c.wrong(c.next(), "node %q stands beside clients"+advice)
+		if !isNode(c.peek()) {
+			return nil
 		}
+		advice := "no nodes belong here"
+		for _, later := range rest {
+			if _, nodes := later.Value.(faults.NodesField); !nodes {
+				continue
+			}
+			if later.Keyword == "" {
+				return nil
+			}
+			advice = "write " + later.Keyword + " before the nodes"
+		}
+		return c.wrong(c.next(), "node %q stands in the list of clients: "+advice+", as in "+example)
 	case faults.NodesField:
-		if isClient(c.peek()) {
-			return c.wrong(c.next(), "client %q stands beside nodes"+advice)
+		if !isClient(c.peek()) {
+			return nil
 		}
+		// The same word may be about clients, too: "partition n1" and "partition A from n1".
+		if d, ok := faults.DefinitionOf([]string{c.words[0].text, c.peek()}); ok {
+			example = d.Example
+		}
+		return c.wrong(c.next(), "client %q stands in the list of nodes: name the clients first, as in "+example)
 	}
 	return nil
 }
@@ -181,7 +203,7 @@ func (p *parser) clauses(c *cursor, clauses []faults.Field) error {
 	}
 	for i, clause := range clauses {
 		if !clause.Optional && !slices.Contains(seen, first[i]) {
-			return c.unexpected(words[i] + " and a length of time")
+			return c.unexpected("a length of time such as " + words[i] + " 1s")
 		}
 	}
 	return nil
@@ -252,7 +274,7 @@ func (p *parser) choice(c *cursor, v faults.ChoiceField) error {
 	for _, option := range v.Options {
 		if words = append(words, string(option.Word)); c.skip(string(option.Word)) {
 			*v.To = option.Word
-			return p.parseFields(c, option.Fields)
+			return p.parseFields(c, option.Fields, "")
 		}
 	}
 	last := len(words) - 1

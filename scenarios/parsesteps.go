@@ -93,7 +93,7 @@ func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 	if begin {
 		return nil, c.unexpected("acquire, try, release, extend, work, write or rounds", callWords()...)
 	}
-	return nil, c.unexpected("what the client does", clientWords()...)
+	return nil, c.unexpectedVerb("client", "what the client does", clientWords()...)
 }
 
 // roundsOf parses the number or the duration of rounds, and the content of a round.
@@ -140,7 +140,7 @@ func (p *parser) await(c *cursor) ([]Action, error) {
 			string(AwaitDone), string(AwaitHeld), string(AwaitHolding), string(AwaitReplies))
 	}
 	if await.State == AwaitHeld {
-		if err := p.parseFields(c, []faults.Field{{Keyword: "on", Optional: true, Value: faults.NodesField{To: &await.Nodes}}}); err != nil {
+		if err := p.parseFields(c, []faults.Field{{Keyword: "on", Optional: true, Value: faults.NodesField{To: &await.Nodes}}}, "await A held on n1"); err != nil {
 			return nil, err
 		}
 	}
