@@ -55,6 +55,10 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 			return err
 		}
 		formatted := script.Format()
+		// Canonical blanks can make a line or the file longer than a script may be.
+		if _, err := scenarios.Parse(file, formatted); err != nil {
+			return kit.Usage("can't format the script: its canonical format would be refused: %v: shorten the script", err)
+		}
 		changed := !bytes.Equal(source, formatted)
 		switch {
 		case o.diff:
