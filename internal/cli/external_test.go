@@ -255,7 +255,7 @@ func TestExternalRefuses(t *testing.T) {
 		says   string
 	}{
 		{[]string{"--world", "external"}, cli.ExitUsage, "--world external needs --redis"},
-		{[]string{"--redis", theirs.url(0)}, cli.ExitUsage, "add --world external"},
+		{[]string{"--redis", theirs.url(0)}, cli.ExitUsage, "play with --world external"},
 		{[]string{"--world", "external", "--redis", "redis://u:hush@h:port"}, cli.ExitUsage, "the first address"},
 		{[]string{"--world", "external", "--redis", "127.0.0.1:1"}, cli.ExitUndecided, "127.0.0.1:1: dial tcp"},
 		{[]string{"--world", "external", "--redis", "redis://lockfault:hush@" + theirs.addr}, cli.ExitUndecided, theirs.addr + ": WRONGPASS"},

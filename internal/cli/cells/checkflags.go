@@ -31,6 +31,18 @@ func (o *Settings) checkPromoteBy() error {
 	return nil
 }
 
+// checkUnused returns a usage error if a flag of a world is given without that world.
+func (o *Settings) checkUnused(cmd *cobra.Command) error {
+	for _, of := range []struct{ flag, world string }{
+		{"redis-server", worlds.Process}, {"image", worlds.Docker}, {"redis", worlds.External},
+	} {
+		if cmd.Flags().Changed(of.flag) && !slices.Contains(o.Worlds, of.world) {
+			return kit.Usage("--%s is for the world %s: leave --%[1]s out, or play with --world %[2]s", of.flag, of.world)
+		}
+	}
+	return nil
+}
+
 // checkSelection returns a usage error if a lease is too short for a script or if no cell applies
 // in a world. No cell has been played then.
 func (o *Settings) checkSelection(scripts []selection.Chosen, list []strategies.Strategy) error {

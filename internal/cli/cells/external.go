@@ -22,13 +22,10 @@ func (o *Settings) addRedisFlag(cmd *cobra.Command) {
 		"`addresses` of the world external, one for each node, separated by commas: host:port or redis[s]://user:password@host:port/db (default: from $"+redisVariable+")")
 }
 
-// checkRedis validates --redis against --world, reads redisVariable if the flag is not set, and
-// chooses a name for the run.
+// checkRedis checks that the world external has servers, reads redisVariable if --redis is not set,
+// and chooses a name for the run.
 func (o *Settings) checkRedis() error {
 	if !slices.Contains(o.Worlds, worlds.External) {
-		if len(o.Place.Redis) > 0 {
-			return kit.Usage("--redis names servers that are not played with: add --world %s", worlds.External)
-		}
 		return nil
 	}
 	if list := os.Getenv(redisVariable); len(o.Place.Redis) == 0 && list != "" {

@@ -148,6 +148,9 @@ func (o *Settings) Check(cmd *cobra.Command, a *kit.App) error {
 	case cmd.Flags().Changed("cell-timeout") && o.CellTimeout <= 0:
 		return kit.Usage("--cell-timeout %v leaves no time: give some, such as 20s", o.CellTimeout)
 	}
+	if err := o.checkUnused(cmd); err != nil {
+		return err
+	}
 	if err := o.checkPromoteBy(); err != nil {
 		return err
 	}
