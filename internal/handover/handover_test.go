@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,7 +97,7 @@ if [ -f "$FULL.built" ]; then echo "$FULL"; else sleep 2; echo "$FULL.gone"; : >
 	if err := cmd.Run(); err != nil || stdout.String() != "full\n" {
 		t.Errorf("stdout %q, error %v, want the full program", stdout, err)
 	}
-	if want := "lockfault: building full for --world docker (once) ...\n"; stderr.String() != want {
+	if want := "lockfault: preparing full for --world docker ...\n"; stderr.String() != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }
@@ -107,6 +109,9 @@ func TestReplaceFails(t *testing.T) {
 		{"", `(exec: "go": executable file not found in $PATH)`},
 		{"echo '# lockfault' >&2; echo 'disk full' >&2; exit 1", "(go run: disk full)"},
 		{`echo "$FULL.gone"`, "no such file or directory)"},
+		{`printf 'go: downloading x v1\n# lockfault/x\n\tx.go:3:4: undefined: y\n\tx.go:9:9: undefined: z\nmore\n' >&2; exit 1`, "(go run: x.go:3:4: undefined: y)"},
+		{`printf 'go: x@v1: reading proxy: 404\n\tserver response: not found\n' >&2; exit 1`, "(go run: x@v1: reading proxy: 404)"},
+		{`printf 'go: errors parsing go.mod:\n\tgo.mod:3: unknown directive\n' >&2; exit 1`, "(go run: errors parsing go.mod: go.mod:3: unknown directive)"},
 	} {
 		cmd, stdout, stderr := small(t, c.golang, "")
 		_ = cmd.Run()
@@ -120,26 +125,90 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
-// TestReplaceInterrupted checks that an interrupt ends the go command.
+// TestReplaceBuildsForThisSystem checks that the program is built for the system on which it runs,
+// whatever the environment says.
+func TestReplaceBuildsForThisSystem(t *testing.T) {
+	cmd, _, stderr := small(t, `echo "$GOOS/$GOARCH" >&2; exit 1`, "")
+	cmd.Env = append(cmd.Env, "GOOS=plan9", "GOARCH=mips")
+	_ = cmd.Run()
+	if want := "(go run: " + runtime.GOOS + "/" + runtime.GOARCH + ")"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("stderr %q, want %q", stderr, want)
+	}
+}
+
+// TestReplaceSkips checks that a file on PATH that cannot be the program is not taken, and that the
+// refusal says why. Reading the named pipe would block.
+func TestReplaceSkips(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, why string
+		place     func(file string) error
+	}{
+		{"mode 644", "is not executable", func(file string) error { return os.WriteFile(file, []byte("#!/bin/sh\n"), 0o644) }},
+		{"named pipe", "is not a regular file", func(file string) error { return syscall.Mkfifo(file, 0o755) }},
+		{"truncated", "is another program, or damaged", func(file string) error { return os.WriteFile(file, []byte("\x7fELF"), 0o755) }},
+		{"other program", "is another program, or damaged", func(file string) error { return os.Symlink(self, file) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd, _, stderr := small(t, `echo no >&2; exit 1`, "")
+			file := filepath.Join(t.TempDir(), "full")
+			if err := c.place(file); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(cmd.Env, cmd.Env[1]+":.:"+filepath.Dir(file))
+			stop := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+			defer stop.Stop()
+			_ = cmd.Run()
+			if want := "; " + file + " " + c.why + "\n"; !strings.HasSuffix(stderr.String(), want) {
+				t.Errorf("stderr %q, want %q", stderr, want)
+			}
+		})
+	}
+}
+
+// TestReplaceInterrupted checks that a signal ends the go command with its children and removes its
+// temporary files.
 func TestReplaceInterrupted(t *testing.T) {
-	cmd, _, stderr := small(t, `trap 'exit 1' INT; : >"$FULL.begun"; while :; do sleep 0.1; done`, "")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, sent := range []os.Signal{os.Interrupt, os.Kill} {
+		t.Run(sent.String(), func(t *testing.T) {
+			cmd, _, stderr := small(t, `trap '' INT TERM; sleep 600 & : >"$GOTMPDIR/big"; echo $! >"$FULL.new"; mv "$FULL.new" "$FULL.begun"; wait`, "")
+			temp := t.TempDir()
+			cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			begun := strings.TrimPrefix(cmd.Env[2], "FULL=") + ".begun"
+			var child int
+			await(t, "the go command was not started", func() bool {
+				text, err := os.ReadFile(begun)
+				child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+				return err == nil
+			})
+			if err := cmd.Process.Signal(sent); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if got := stderr.String(); sent == os.Interrupt && !strings.HasSuffix(got, context.Canceled.Error()+"\n") {
+				t.Errorf("stderr %q, want %v", got, context.Canceled)
+			}
+			await(t, "a child of the go command still runs", func() bool { return syscall.Kill(child, 0) != nil })
+			await(t, "temporary files remain", func() bool {
+				left, err := os.ReadDir(temp)
+				return err == nil && len(left) == 0
+			})
+		})
 	}
-	begun := strings.TrimPrefix(cmd.Env[2], "FULL=") + ".begun"
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(begun); err == nil {
-			break
-		}
+}
+
+// await waits until the condition holds, for at most a minute.
+func await(t *testing.T, otherwise string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the go command was not started")
+			t.Fatal(otherwise)
 		}
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if got := stderr.String(); !strings.HasSuffix(got, context.Canceled.Error()+"\n") {
-		t.Errorf("stderr %q, want %v", got, context.Canceled)
 	}
 }

@@ -3,6 +3,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -19,4 +20,14 @@ func replace(file string) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// run runs a command, which run kills when ctx is done.
+func run(ctx context.Context, cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // the process may have ended
+	defer stop()
+	return cmd.Wait()
 }

@@ -45,7 +45,7 @@ func Floors() []Floor {
 			Within: map[string][]string{
 				"faults/clock":              {"internal/proc", "internal/tempdir"},
 				"internal/atomicdir":        {"internal/below"},
-				"internal/handover":         {"internal/below"},
+				"internal/handover":         {"internal/below", "internal/proc", "internal/tempdir"},
 				"internal/queue/nats":       {"internal/below"},
 				"internal/queue/natsserver": {"internal/below", "internal/queue/nats"},
 				"internal/tempdir":          {"internal/below"},
