@@ -14,7 +14,7 @@ type Effect string
 const (
 	// Writing is a request that names a key of the lock and may change that key.
 	Writing Effect = "writing"
-	// Reading is a request that names a key of the lock and does not change that key. WATCH is none: its
+	// Reading is a request that names a key of the lock and does not change that key. WATCH does not count: its
 	// reply says nothing of the key.
 	Reading Effect = "reading"
 	// Taking is a request by which its client became the lock's owner. If the owner cannot be read

@@ -187,6 +187,8 @@ func anomalies(c *cursor) ([]checker.Anomaly, error) {
 			return nil, c.wrong(w, "none stands alone: remove it, or the anomalies beside it")
 		case slices.Contains(list, anomaly):
 			return nil, c.wrong(w, "%q is listed twice")
+		case !slices.Contains(checker.Anomalies(), anomaly) && len(list) == 0 && !strings.Contains(w.text, ",") && slices.Contains(anomalyWords(), c.peek()):
+			return nil, c.wrong(w, "%q is not an anomaly: if it selects strategies, a colon ends them, as in expect redlock: overlap")
 		case !slices.Contains(checker.Anomalies(), anomaly):
 			return nil, c.wrong(w, "%q is not an anomaly", append(anomalyWords(), "none")...)
 		}

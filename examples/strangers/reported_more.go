@@ -267,7 +267,7 @@ var _ = rpAdd(rpSpec{
 	bug: "try, subscribe, and wait for a message, which may have come before",
 	fix: "try, subscribe, try again, and wait for a message or a moment",
 	make: func(env strategies.Env, fixed bool) strategies.Lock {
-		return &rpNotified{env: env, patient: !fixed}
+		return &rpNotified{env: env, waitsForever: !fixed}
 	},
 })
 
@@ -280,9 +280,9 @@ end
 return 0`)
 
 type rpNotified struct {
-	env     strategies.Env
-	patient bool // waits for a message, however long it takes
-	token   string
+	env          strategies.Env
+	waitsForever bool // waits for a message, however long it takes
+	token        string
 }
 
 func (l *rpNotified) channel() string { return l.env.Key + ":free" }
@@ -303,11 +303,11 @@ func (l *rpNotified) Acquire(ctx context.Context) error {
 			sub = l.env.Nodes[0].Subscribe(ctx, l.channel())
 			defer sub.Close()
 		}
-		if fresh && !l.patient {
+		if fresh && !l.waitsForever {
 			continue // the subscription is sent; the key may have become free before
 		}
 		for {
-			if l.told(ctx, sub) || !l.patient || ctx.Err() != nil {
+			if l.received(ctx, sub) || !l.waitsForever || ctx.Err() != nil {
 				break
 			}
 		}
@@ -315,8 +315,8 @@ func (l *rpNotified) Acquire(ctx context.Context) error {
 	return strategies.ErrNotAcquired
 }
 
-// told waits a moment for a message of the channel, and reports whether there was one.
-func (l *rpNotified) told(ctx context.Context, sub *redis.PubSub) bool {
+// received waits a moment for a message of the channel, and reports whether there was one.
+func (l *rpNotified) received(ctx context.Context, sub *redis.PubSub) bool {
 	end := time.Now().Add(200 * time.Millisecond)
 	for time.Now().Before(end) && ctx.Err() == nil {
 		got, err := sub.ReceiveTimeout(ctx, max(time.Until(end), time.Millisecond)) // 0 would be for ever

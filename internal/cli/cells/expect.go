@@ -30,6 +30,16 @@ type Expectations struct {
 	read  func() (*scenarios.Expectations, []byte, error) // reads and parses the file again
 }
 
+// Observed replaces the strategies by those of the list, which have the tags that [Settings.Observe] added.
+func (e *Expectations) Observed(list []strategies.Strategy) {
+	for of, cell := range e.cells {
+		if i := slices.IndexFunc(list, func(s strategies.Strategy) bool { return s.Name == of.strategy }); i >= 0 {
+			cell.Strategy = list[i]
+			e.cells[of] = cell
+		}
+	}
+}
+
 // Expectations returns the expected anomalies of the strategies under the scripts. Expectations
 // checks that every strategy and scenario that they name exists. With mayMiss, a missing --expect
 // file counts as empty.

@@ -50,19 +50,25 @@ func (o *Settings) observe(ctx context.Context, world string, list []*strategies
 	}
 	defer temp.Remove() // a directory that cannot be removed now is removed by a later run
 	histories := map[string]map[string]checker.History{}
-	err = o.Play(ctx, world, o.At(world).Crowd()*runtime.NumCPU(), o.probes(world, list, temp.Path()), func(j Job, p Played) error {
-		if p.Cell.History == "" || !p.Cell.Decided() {
-			return nil
+	// The first probe alone at first: a lock that fails there, or hangs, would fail in the others, too.
+	for _, first := range []bool{true, false} {
+		jobs := o.probes(world, list, temp.Path(), func(s *strategies.Strategy, n int) bool {
+			return first == (n == 0) && (first || histories[s.Name] != nil)
+		})
+		err := o.Play(ctx, world, o.At(world).Crowd()*runtime.NumCPU(), jobs, func(j Job, p Played) error {
+			if p.Cell.History == "" || !p.Cell.Decided() {
+				return nil
+			}
+			h, err := reports.ReadHistory(temp.Path(), p.Cell.History)
+			if histories[j.Strategy] == nil {
+				histories[j.Strategy] = map[string]checker.History{}
+			}
+			histories[j.Strategy][j.Scenario] = h
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		h, err := reports.ReadHistory(temp.Path(), p.Cell.History)
-		if histories[j.Strategy] == nil {
-			histories[j.Strategy] = map[string]checker.History{}
-		}
-		histories[j.Strategy][j.Scenario] = h
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	for _, s := range list {
 		if seen, err := leases.Observe(*s, histories[s.Name]); err == nil {
@@ -73,16 +79,19 @@ func (o *Settings) observe(ctx context.Context, world string, list []*strategies
 	return nil
 }
 
-func (o *Settings) probes(world string, list []*strategies.Strategy, dir string) iter.Seq[Job] {
+// probes yields a job for each strategy and each of its probes that is wanted, by number.
+func (o *Settings) probes(world string, list []*strategies.Strategy, dir string, wanted func(s *strategies.Strategy, n int) bool) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for _, s := range list {
-			var scripts []selection.Chosen
-			for _, script := range leases.Probes(*s) {
-				scripts = append(scripts, selection.Chosen{Script: script, File: script.Name + ".txt", Source: script.Format()})
-			}
-			for j := range o.Jobs(world, 0, scripts, []strategies.Strategy{*s}, dir) {
-				if !yield(j) {
-					return
+			for n, script := range leases.Probes(*s) {
+				if !wanted(s, n) {
+					continue
+				}
+				chosen := selection.Chosen{Script: script, File: script.Name + selection.ScriptSuffix, Source: script.Format()}
+				for j := range o.Jobs(world, 0, []selection.Chosen{chosen}, []strategies.Strategy{*s}, dir) {
+					if !yield(j) {
+						return
+					}
 				}
 			}
 		}

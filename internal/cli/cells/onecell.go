@@ -85,9 +85,6 @@ func (o *Settings) ChooseCell(cmd *cobra.Command, a *kit.App, args []string) (*o
 	if err != nil {
 		return nil, err
 	}
-	if list, err = o.Observe(cmd.Context(), list); err != nil {
-		return nil, err
-	}
 	expected, err := o.Expectations(cmd, registry, list, []selection.Chosen{script}, false)
 	if err != nil {
 		return nil, err
@@ -95,6 +92,10 @@ func (o *Settings) ChooseCell(cmd *cobra.Command, a *kit.App, args []string) (*o
 	if err := o.Prepare(cmd.Context(), registry, []selection.Chosen{script}, list); err != nil {
 		return nil, err
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return nil, err
+	}
+	expected.Observed(list)
 	return &oneCell{script, list[0], expected}, nil
 }
 

@@ -159,9 +159,6 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 			return err
 		}
 	}
-	if list, err = o.Observe(cmd.Context(), list); err != nil {
-		return err
-	}
 	expected, err := o.Expectations(cmd, registry, list, scripts, o.accept)
 	if err != nil {
 		return err
@@ -174,6 +171,10 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 	if err := o.Prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
+	expected.Observed(list)
 	leave, err := o.Share(cmd, a, nil)
 	if err != nil {
 		return err
