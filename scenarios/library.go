@@ -17,7 +17,7 @@ func Names() []string {
 	return strings.Fields(`
 		contention ten-contenders patient-waiter
 		getset-race getset-late-restore client-clock-skew client-clock-behind
-		delayed-acquire-reply acquire-cancelled reply-after-giving-up refusal-lost
+		delayed-acquire-reply late-answers acquire-cancelled reply-after-giving-up refusal-lost
 		gc-pause-holding fencing-order
 		crash-mid-acquire second-command-late holder-crash
 		work-exceeds-ttl late-release release-twice pause-in-release

@@ -137,9 +137,25 @@ func (s *runner) prepare() error {
 	if s.failure != nil {
 		return s.failure
 	}
+	if s.bubble {
+		s.run(untilUneven(time.Now()), never)
+	}
 	s.world.Begin()
 	s.register = register{}
 	return nil
+}
+
+// unevenStart is how long after a full second scripts begin in virtual time. Virtual time begins at a full
+// second, which would hide that a lock cuts dates down to seconds.
+const unevenStart = 900 * time.Millisecond
+
+// untilUneven returns the time until the next unevenStart.
+func untilUneven(now time.Time) time.Duration {
+	d := unevenStart - time.Duration(now.Nanosecond())
+	if d < 0 {
+		d += time.Second
+	}
+	return d
 }
 
 // steps runs the given steps of the script.
