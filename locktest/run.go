@@ -261,6 +261,12 @@ func (test *test) finish(t *testing.T) error {
 			t.Errorf("A goroutine outlives its client, first in %s: %s; %s. Everything else was judged nevertheless.", o.script.Key(), leak, reports.LeakRemedy)
 		}
 	}
+	for _, o := range test.played {
+		if text := o.cell.LongWait(); text != "" {
+			t.Logf("%s: %s", o.script.Key(), text)
+			break // one is enough
+		}
+	}
 	if test.settings.isolate {
 		if err := test.compareTogether(t); err != nil {
 			return err

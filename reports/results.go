@@ -190,9 +190,44 @@ type Cell struct {
 	Leak string `json:"leak,omitempty"`
 	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
+	// FreeWaits says how long clients waited although the lock was free; nil if nobody did.
+	FreeWaits *FreeWaits `json:"free_waits,omitempty"`
 	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
 	// than the run's. AgreesWithSim compares the cell with Twin then.
 	Twin *ReferenceCell `json:"twin,omitempty"`
+}
+
+// FreeWaits summarizes the times in which a client waited for a lock that was free. Undisturbed is the longest
+// in which no fault lasted.
+type FreeWaits struct {
+	Count       int           `json:"count"`
+	Half        time.Duration `json:"half_ns"`        // half of them are not longer
+	NineTenths  time.Duration `json:"nine_tenths_ns"` // nine tenths are not longer
+	Most        time.Duration `json:"most_ns"`
+	Undisturbed time.Duration `json:"undisturbed_ns"`
+}
+
+func freeWaits(h checker.History) *FreeWaits {
+	var list []time.Duration
+	for _, w := range checker.FreeWaits(h) {
+		list = append(list, w.To-w.From)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	slices.Sort(list)
+	longest := leases.LongestWait(h)
+	at := func(tenths int) time.Duration { return list[(len(list)*tenths+9)/10-1] }
+	return &FreeWaits{Count: len(list), Half: at(5), NineTenths: at(9), Most: at(10), Undisturbed: longest.To - longest.From}
+}
+
+// LongWait returns a clause about the longest time in which a client waited for a free lock without any fault, if
+// that is more than a third of the lease; otherwise "".
+func (c Cell) LongWait() string {
+	if c.FreeWaits == nil || c.FreeWaits.Undisturbed <= c.Lease/3 {
+		return ""
+	}
+	return fmt.Sprintf("a client waited %v for a free lock, of a lease of %v, and no fault lasted: ask more often, or let the release notify who waits", c.FreeWaits.Undisturbed.Round(time.Millisecond), c.Lease)
 }
 
 // LeakRemedy says what to do about a [Cell.Leak].
@@ -255,6 +290,7 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
 			}
 		}
 	}
+	c.FreeWaits = freeWaits(h)
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
 	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false

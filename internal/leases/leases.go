@@ -77,6 +77,23 @@ func Judge(h checker.History, l Lock) []Finding {
 	return list
 }
 
+// LongestWait returns the longest time in which clients waited for a free lock while no fault lasted.
+func LongestWait(h checker.History) (longest checker.FreeWait) {
+	var faults []incident
+	for _, w := range checker.FreeWaits(h) {
+		if w.To-w.From <= longest.To-longest.From {
+			continue
+		}
+		if faults == nil {
+			faults = incidents(h)
+		}
+		if !slices.ContainsFunc(faults, func(i incident) bool { return i.overlaps(w.From, w.To) }) {
+			longest = w
+		}
+	}
+	return longest
+}
+
 // Excused returns the anomalies whose findings are no bugs.
 func Excused(list []Finding) (all []checker.Anomaly) {
 	for _, f := range list {

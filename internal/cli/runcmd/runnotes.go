@@ -69,6 +69,9 @@ func (r *runNotes) add(c reports.Cell) {
 	if c.Leak != "" {
 		r.warn(c, "a goroutine outlives its client", c.Leak+"; "+reports.LeakRemedy, true)
 	}
+	if text := c.LongWait(); text != "" && c.ExpectedBy == reports.ByClass {
+		r.warn(c, "waits long for a free lock", text, false)
+	}
 	for _, f := range c.Findings {
 		if c.ExpectedBy == reports.ByClass && f.Outcome == leases.Weakness {
 			d, _ := checker.Describe(f.Anomaly)
