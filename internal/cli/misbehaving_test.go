@@ -46,8 +46,6 @@ func misbehaving() []strategies.Strategy {
 			go leakForEver()
 			return nil
 		}),
-		held(),
-		heldLater(),
 		parent("parent", nil),
 		parent("parent-spinning", spinForEver),
 		keeper(),

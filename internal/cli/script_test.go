@@ -31,6 +31,9 @@ import (
 // registry is that of a user who brought strategies of their own.
 func registry() strategies.Registry {
 	r, err := all.Registry().With(append(misbehaving(), users()...)...)
+	if err == nil { // built in, so that no probe is held before the cells are
+		r, err = r.WithBuiltin(held(), heldLater())
+	}
 	if err != nil {
 		panic(err)
 	}

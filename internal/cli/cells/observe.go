@@ -2,11 +2,13 @@ package cells
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"runtime"
 	"slices"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/worlds"
@@ -22,7 +24,7 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 	list = slices.Clone(list)
 	o.observed = map[string][]string{}
 	here := *o
-	here.Remote = nil
+	here.Remote, here.CellTimeout = nil, 0
 	var own, programs []*strategies.Strategy
 	for i, s := range list {
 		switch {
@@ -66,6 +68,9 @@ func (o *Settings) observe(ctx context.Context, world string, list []*strategies
 			histories[j.Strategy][j.Scenario] = h
 			return err
 		})
+		if errors.Is(err, context.Canceled) {
+			return kit.Exit(kit.ExitInterrupted, errors.New("interrupted before a cell was played"))
+		}
 		if err != nil {
 			return err
 		}
