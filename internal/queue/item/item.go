@@ -1,5 +1,5 @@
 // Package item encodes and decodes the items of a queue. An item contains the names of a strategy
-// and a scenario, the text of a script, seeds and bounded numbers. Nothing in an item is a path, a
+// and a scenario, tags, the text of a script, seeds and bounded numbers. Nothing in an item is a path, a
 // program or an argument list, so a worker that decodes an item of an unknown publisher only plays
 // scripts with the strategies that it has.
 //
