@@ -83,11 +83,12 @@ type parts struct {
 	since   map[int]int      // the State by which a client got its first part
 	waiting map[int]int      // the call under way of a client
 	stopped map[int]bool     // clients that are paused
+	held    map[int]int      // number of messages of a client's call that a fault holds
 	call    map[int]int      // the acquire that an event begins or ends
 }
 
 func partsOf(f *index) *parts {
-	p := &parts{f: f, owners: map[string][]int{}, since: map[int]int{}, waiting: map[int]int{}, stopped: map[int]bool{}, call: map[int]int{}}
+	p := &parts{f: f, owners: map[string][]int{}, since: map[int]int{}, waiting: map[int]int{}, stopped: map[int]bool{}, held: map[int]int{}, call: map[int]int{}}
 	for _, at := range f.acquires {
 		p.call[f.calls[at].invoke] = at
 		p.call[f.calls[at].end] = at
@@ -132,6 +133,17 @@ func (p *parts) add(i int, e *Event) bool {
 			return false
 		}
 		delete(p.waiting, f.calls[at].client)
+		delete(p.held, f.calls[at].client)
+	case Held:
+		client := f.client(e.Client)
+		if client == nil {
+			return false
+		}
+		p.held[client.id]++
+	case Passed, Dropped:
+		if client := f.client(e.Client); client != nil && p.held[client.id] > 0 {
+			p.held[client.id]--
+		}
 	case Pause:
 		p.stopped[f.client(e.Client).id] = true
 	case Crash, Restart:
@@ -164,7 +176,7 @@ func (p *parts) standstill(i int) *standstill {
 	s := &standstill{begin: i, from: p.f.events[i].Time, members: members}
 	for _, client := range members {
 		at, waits := p.waiting[client]
-		if !waits || p.stopped[client] || p.f.calls[at].hold >= 0 {
+		if !waits || p.stopped[client] || p.held[client] > 0 || p.f.calls[at].hold >= 0 {
 			return nil
 		}
 		s.events = append(s.events, p.f.calls[at].invoke, p.since[client])
