@@ -9,8 +9,8 @@ type FreeWait struct {
 	Winner   string // the client that ended it
 }
 
-// FreeWaits returns the times in which clients waited for a free lock, in order. It takes time linear in
-// the number of events, and the history may be of any lock; without State events the holds alone decide.
+// FreeWaits returns the times in which clients waited for a free lock, in order, in time linear in the
+// number of events. Without State events the holds alone decide.
 func FreeWaits(h History) []FreeWait {
 	begins, ends := map[int]int{}, map[int]int{} // number of holds, by event
 	for _, b := range Holds(h) {

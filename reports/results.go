@@ -190,7 +190,7 @@ type Cell struct {
 	Leak string `json:"leak,omitempty"`
 	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
-	// FreeWaits says how long clients waited although the lock was free; nil if nobody did.
+	// FreeWaits says how long clients waited although the lock was free; nil if no client did.
 	FreeWaits *FreeWaits `json:"free_waits,omitempty"`
 	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
 	// than the run's. AgreesWithSim compares the cell with Twin then.
