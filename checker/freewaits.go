@@ -2,8 +2,8 @@ package checker
 
 import "time"
 
-// A FreeWait is a time in which a client waited for the lock although it was free: an acquire was under
-// way, nobody held, and no server had a key of the lock. It ended when a client got the lock or a key.
+// A FreeWait is a time in which a client waited for a free lock, until a client got the lock or a key: an
+// acquire was under way, no client held, and no server had a key of the lock.
 type FreeWait struct {
 	From, To time.Duration
 	Winner   string // the client that ended it
