@@ -171,15 +171,15 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 	if err := o.Prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
-	if list, err = o.Observe(cmd.Context(), list); err != nil {
-		return err
-	}
-	expected.Observed(list)
 	leave, err := o.Share(cmd, a, nil)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
+	expected.Observed(list)
 	o.Warn(cmd)
 	each := len(list) * len(scripts)
 	total := each * len(o.Worlds)

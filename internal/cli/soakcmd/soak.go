@@ -238,9 +238,6 @@ func (o *soakOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 	if err := o.Prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
-	if list, err = o.Observe(cmd.Context(), list); err != nil {
-		return err
-	}
 	if err := o.checkOut(list); err != nil {
 		return err
 	}
@@ -249,6 +246,9 @@ func (o *soakOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 		return err
 	}
 	defer leave()
+	if list, err = o.Observe(cmd.Context(), list); err != nil {
+		return err
+	}
 	progress := kit.NewProgress(cmd.ErrOrStderr(), o.windows()*len(list))
 	defer progress.Close()
 	all := soakReport{Tool: reports.Tool, Plan: soakPlan{o.Worlds[0], o.windows(), o.plan}}
