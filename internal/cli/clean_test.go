@@ -23,6 +23,7 @@ import (
 	"github.com/lockfault/lockfault/faults/docker"
 	"github.com/lockfault/lockfault/faults/docker/dockertest"
 	"github.com/lockfault/lockfault/internal/cli"
+	"github.com/lockfault/lockfault/reports"
 )
 
 // endless is a script in whose midst a client and a node are stopped, for as
@@ -183,7 +184,10 @@ func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "sim", "--strategy", "bad-mutex,bad-spin", "--jobs", "2")
-			r.await("both workers are there", func() bool { return len(r.processes()) == 3 })
+			r.await("both workers play cells, and no probes", func() bool {
+				_, err := os.Stat(filepath.Join(filepath.Dir(r.temp), "report", reports.WorkDir))
+				return err == nil && len(r.processes()) == 3
+			})
 			r.endsBy(c.end, c.status, nil)
 		})
 	}
