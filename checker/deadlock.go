@@ -37,8 +37,8 @@ func Parts(e Event, clients []string) []string {
 	return list
 }
 
-// A standstill is a time in which nobody held the lock, two clients or more had parts of it, and each of
-// them had an acquire under way.
+// A standstill is a time in which no client held the lock, at least two clients had parts of it, and each
+// of these had an acquire under way.
 type standstill struct {
 	begin   int // event
 	from    time.Duration

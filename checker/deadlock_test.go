@@ -20,7 +20,7 @@ func TestHeldMessagesAreNoDeadlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Contains(Check(h).Anomalies(), Deadlock) {
-		t.Fatal("without the hold it is no deadlock either")
+		t.Fatal("without the held message the history must show a deadlock, and does not")
 	}
 	h.Events[4] = Event{Index: 4, Time: h.Events[4].Time, Kind: Held, Client: "A", Node: "n2", Direction: "request"}
 	if slices.Contains(Check(h).Anomalies(), Deadlock) {

@@ -77,8 +77,8 @@ func unavailableEntry() Description {
 	}
 }
 
-// definiteErrors are the beginnings of errors by which a server says that it will refuse the same
-// command again, whatever the state of the lock.
+// definiteErrors are the first words of errors that a server returns again for the same command, in any
+// state of the lock.
 var definiteErrors = []string{"NOSCRIPT", "WRONGTYPE", "READONLY", "ERR wrong number", "ERR unknown", "ERR syntax"}
 
 // DefiniteError returns the beginning of the server's error in the text of a return's error, if a

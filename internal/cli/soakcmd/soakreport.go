@@ -186,8 +186,8 @@ func (l *lockSoaked) add(window int, p cells.Played) {
 	}
 }
 
-// judge adds what an anomaly means in a window. The first window with the worst outcome counts as that
-// of the anomaly.
+// judge adds the judgement on an anomaly in a window. The window of the anomaly is the first with its worst
+// outcome.
 func (l *lockSoaked) judge(a checker.Anomaly, window int, of soak.Judged) {
 	if l.Judged == nil {
 		l.Judged = map[checker.Anomaly]*judged{}

@@ -1,0 +1,60 @@
+package leases
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// TestObserve checks the tags that no built-in strategy shows in every run: notifying and reaped.
+func TestObserve(t *testing.T) {
+	const s = time.Second
+	key := func(at, expires time.Duration) checker.Event {
+		return checker.Event{Time: at, Kind: checker.State, Node: "n1", Server: "n1/0", Client: "A", Owner: "A", Value: "A1", Expires: expires, Cause: checker.ByCommand}
+	}
+	try := func(at time.Duration, result checker.Result) checker.Event {
+		return checker.Event{Time: at, Kind: checker.Return, Client: "B", Op: checker.TryAcquire, Result: result}
+	}
+	lost := func(at time.Duration) checker.Event {
+		return checker.Event{Time: at, Kind: checker.Lost, Client: "A"}
+	}
+	for _, c := range []struct {
+		name   string
+		probe  string
+		events []checker.Event
+		want   []string
+	}{
+		{"notified before the key expires", notifiesProbe, []checker.Event{key(0, 30*s), lost(29 * s)}, []string{strategies.TagNotifying}},
+		{"notified when the key has expired", notifiesProbe, []checker.Event{key(0, 30*s), lost(31 * s)}, nil},
+		{"never notified", notifiesProbe, []checker.Event{key(0, 30*s)}, nil},
+		{"notified of a key without a time to live", notifiesProbe, []checker.Event{key(0, 0), lost(29 * s)}, nil},
+		{"renewed", renewsProbe, []checker.Event{key(0, 30*s), try(90*s, checker.Fail), try(180*s, checker.OK)}, []string{strategies.TagRenewing}},
+		{"removed by others", renewsProbe, []checker.Event{key(0, 0), try(90*s, checker.Fail), try(180*s, checker.OK)}, []string{strategies.TagReaped}},
+		{"never removed", renewsProbe, []checker.Event{key(0, 0), try(90*s, checker.Fail), try(180*s, checker.Fail)}, nil},
+		{"a plain lease", renewsProbe, []checker.Event{key(0, 30*s), try(90*s, checker.OK), try(180*s, checker.OK)}, nil},
+	} {
+		seen, err := Observe(strategies.Strategy{}, map[string]checker.History{c.probe: {Events: c.events}})
+		if err != nil || !slices.Equal(seen.Tags, c.want) {
+			t.Errorf("%s: tags %q, %v; want %q", c.name, seen.Tags, err, c.want)
+		}
+	}
+}
+
+// TestLongestWait checks that a fault excuses a wait.
+func TestLongestWait(t *testing.T) {
+	const s = time.Second
+	h := checker.History{Meta: checker.Meta{Clients: []string{"A"}, Nodes: []string{"n1"}, TTL: 30 * s}, Events: []checker.Event{
+		{Index: 0, Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1},
+		{Index: 1, Time: 12 * s, Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.OK},
+	}}
+	if w := LongestWait(h); w.To-w.From != 12*s {
+		t.Errorf("the longest wait is %v, want 12s", w.To-w.From)
+	}
+	h.Events = slices.Insert(h.Events, 1, checker.Event{Time: s, Kind: checker.Pause, Client: "A"}, checker.Event{Time: 2 * s, Kind: checker.Resume, Client: "A"})
+	if w := LongestWait(h); w.To-w.From != 0 {
+		t.Errorf("the longest wait is %v, want none: A was paused", w.To-w.From)
+	}
+}
