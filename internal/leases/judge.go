@@ -624,12 +624,17 @@ func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
 	if i := j.find(from, to, nil, unusable, fails, splits); i != nil {
 		return Limitation, "servers did not answer: " + i.text
 	}
+	var members []string
 	for _, x := range e {
 		if i := j.find(from, to, ofClient(x.Client), cutOff); x.Client != "" && i != nil {
 			return Limitation, "a message did not arrive: " + i.text
 		}
+		if x.Kind == checker.Invoke && !slices.Contains(members, x.Client) {
+			members = append(members, x.Client)
+		}
 	}
-	return Bug, "take the parts of a lock in one order, or give them up before another attempt"
+	return Bug, fmt.Sprintf("%s had a part each and waited for one another from %s to %s; take the parts in one order, or give them up before another attempt",
+		strings.Join(members, " and "), at(from), at(to))
 }
 
 func (j *judgement) starvation(w checker.Witness) (Outcome, string) {

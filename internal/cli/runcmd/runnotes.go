@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/cli/cells"
@@ -35,6 +36,7 @@ type runNotes struct {
 	by        map[string]int  // number of better cells, by the source of the expectation
 	warnings  []*warning
 	classes   []*classified
+	longest   map[string]time.Duration // the longest wait for a free lock, by strategy
 }
 
 // add records the notes on a cell.
@@ -70,7 +72,13 @@ func (r *runNotes) add(c reports.Cell) {
 		r.warn(c, "a goroutine outlives its client", c.Leak+"; "+reports.LeakRemedy, true)
 	}
 	if text := c.LongWait(); text != "" && c.ExpectedBy == reports.ByClass {
-		r.warn(c, "waits long for a free lock", text, false)
+		w := group(&r.warnings, c, c.Strategy, "waits long for a free lock", text, false)
+		if r.longest == nil {
+			r.longest = map[string]time.Duration{}
+		}
+		if wait := c.FreeWaits.Undisturbed; wait > r.longest[c.Strategy] {
+			r.longest[c.Strategy], w.reason, w.scenario = wait, text, c.Scenario
+		}
 	}
 	for _, f := range c.Findings {
 		if c.ExpectedBy == reports.ByClass && f.Outcome == leases.Weakness {
@@ -141,8 +149,9 @@ func (r *runNotes) warn(c reports.Cell, text, reason string, hygiene bool) {
 	group(&r.warnings, c, kind, text, reason, hygiene)
 }
 
-// group adds a cell to the warning of the list with the same text and kind, which it adds first if need be.
-func group(list *[]*warning, c reports.Cell, kind, text, reason string, hygiene bool) {
+// group adds a cell to the warning of the list with the same text and kind, which it adds first if need
+// be, and returns the warning.
+func group(list *[]*warning, c reports.Cell, kind, text, reason string, hygiene bool) *warning {
 	i := slices.IndexFunc(*list, func(w *warning) bool { return w.text == text && w.kind == kind })
 	if i < 0 {
 		i, *list = len(*list), append(*list, &warning{text: text, kind: kind, reason: reason, scenario: c.Scenario, hygiene: hygiene})
@@ -151,6 +160,7 @@ func group(list *[]*warning, c reports.Cell, kind, text, reason string, hygiene 
 	if w.cells++; !slices.Contains(w.strategies, c.Strategy) {
 		w.strategies = append(w.strategies, c.Strategy)
 	}
+	return w
 }
 
 func (w *warning) String() string {
