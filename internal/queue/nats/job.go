@@ -441,7 +441,7 @@ func (g *job) object(ctx context.Context, name, object string) (text []byte, err
 	if !strings.HasPrefix(object, strings.Join([]string{g.program.Class, g.round, name, ""}, "/")) {
 		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
 	}
-	err = persist(ctx, objectPatience, func(ctx context.Context) error {
+	err = persistWithin(ctx, objectPatience, transfer(queue.MaxAnswer), func(ctx context.Context) error {
 		info, err := g.files.GetInfo(ctx, object)
 		switch {
 		case errors.Is(err, jetstream.ErrObjectNotFound):

@@ -332,14 +332,26 @@ const (
 	forEver = time.Duration(1<<63 - 1)
 	// attempt is the longest duration of one request.
 	attempt = 10 * time.Second
+	// slowest is the lowest rate, in bytes a second, at which an object gets through.
+	slowest = 64 << 10
 )
+
+// transfer returns the longest duration of a request that carries an object of the given size.
+func transfer(size int) time.Duration {
+	return attempt + time.Duration(size/slowest)*time.Second
+}
 
 // persist repeats do until it succeeds, fails for a permanent reason, or the time given by patience
 // has passed.
 func persist(ctx context.Context, patience time.Duration, do func(context.Context) error) error {
+	return persistWithin(ctx, patience, attempt, do)
+}
+
+// persistWithin is persist for requests that may take longer than others.
+func persistWithin(ctx context.Context, patience, longest time.Duration, do func(context.Context) error) error {
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		within, cancel := context.WithTimeout(ctx, attempt)
+		within, cancel := context.WithTimeout(ctx, longest)
 		err := do(within)
 		cancel()
 		if err == nil || ctx.Err() != nil || !passes(err) || time.Since(began) > patience {

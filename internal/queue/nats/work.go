@@ -289,7 +289,7 @@ func (k *worker) answer(ctx context.Context, subject string, t queue.Task, a que
 		object := strings.Join([]string{k.program.Class, t.Campaign, t.Name, nuid.Next()}, "/")
 		m.Data = nil
 		m.Header.Set(objectHeader, object)
-		if err := persist(ctx, forEver, func(ctx context.Context) error {
+		if err := persistWithin(ctx, forEver, transfer(len(text)), func(ctx context.Context) error {
 			_, err := k.files.PutBytes(ctx, object, text)
 			return err
 		}); err != nil {
