@@ -22,6 +22,10 @@ func (s stranger) sound() bool {
 	return strings.HasPrefix(s.name, "sound-") || strings.HasSuffix(s.name, "-fixed")
 }
 
+// later reports whether the lock was added with a rule that it brought, so that it does not count in
+// the score.
+func (s stranger) later() bool { return strings.HasPrefix(s.comment, "later: ") }
+
 func (s stranger) missed() bool { return strings.HasPrefix(s.comment, "missed: ") }
 
 // TestStrangers checks the verdicts on locks that were written from the documentation alone, and
@@ -58,15 +62,19 @@ func TestStrangers(t *testing.T) {
 	table := "| lock | expected | bugs |\n|---|---|---|\n"
 	for _, s := range list {
 		if s.sound() {
-			sound++
+			if !s.later() {
+				sound++
+			}
 			if len(s.bugs) > 0 {
 				accused++
 				t.Errorf("%s is accused of %s", s.name, strings.Join(s.bugs, ", "))
 			}
 		} else {
-			faulty++
-			if len(s.bugs) > 0 {
-				shown++
+			if !s.later() {
+				faulty++
+				if len(s.bugs) > 0 {
+					shown++
+				}
 			}
 			if (len(s.bugs) > 0) == s.missed() {
 				t.Errorf("%s: bugs %v, and expected.txt says %q", s.name, s.bugs, s.comment)
@@ -78,7 +86,7 @@ func TestStrangers(t *testing.T) {
 		}
 		table += fmt.Sprintf("| `%s` | %s | %s |\n", s.name, strings.Join([]string{s.words, s.comment}, " "), bugs)
 	}
-	page := fmt.Sprintf("# Locks of strangers\n\nThe locks of [examples/strangers](../../examples/strangers) were written from the documentation alone, before anything was played.\n"+
+	page := fmt.Sprintf("# Locks of strangers\n\nThe locks of [examples/strangers](../../examples/strangers) were written from the documentation alone, before anything was played, but for those marked \"later\", which do not count.\n"+
 		"The library's scenarios accuse %d of %d sound locks, and show a bug of %d of %d defective ones (`go test ./examples -run TestStrangers`).\n\n%s", accused, sound, shown, faulty, table)
 	if *update {
 		if err := os.WriteFile(strangersPage, []byte(page), 0o644); err != nil {

@@ -11,21 +11,22 @@ import (
 // Tags of the built-in strategies. A user's own strategy may have these tags and any others;
 // scripts select a group as "@" and the tag.
 const (
-	TagSingle    = "single"    // runs on one primary
-	TagMulti     = "multi"     // runs on several independent nodes
-	TagQuorum    = "quorum"    // needs a majority of its nodes
-	TagRedisson  = "redisson"  // Redisson's hash, watchdog and pub/sub
-	TagRenewing  = "renewing"  // extends its lease automatically while the lock is held
-	TagReaped    = "reaped"    // has no lease: others remove the key of a client that has died
-	TagNotifying = "notifying" // signals a loss to its holder before its lease can be over: the lock is a LossNotifier
-	TagExtending = "extending" // lets its user extend the lease: the lock is an Extender
-	TagFenced    = "fenced"    // issues fencing tokens
-	TagPlainDel  = "plain-del" // releases with a DEL without a check
+	TagSingle    = "single"        // runs on one primary
+	TagMulti     = "multi"         // runs on several independent nodes
+	TagQuorum    = "quorum"        // needs a majority of its nodes
+	TagRedisson  = "redisson"      // Redisson's hash, watchdog and pub/sub
+	TagRenewing  = "renewing"      // extends its lease automatically while the lock is held
+	TagAsync     = "async-release" // a release returns before its command is sent
+	TagReaped    = "reaped"        // has no lease: others remove the key of a client that has died
+	TagNotifying = "notifying"     // signals a loss to its holder before its lease can be over: the lock is a LossNotifier
+	TagExtending = "extending"     // lets its user extend the lease: the lock is an Extender
+	TagFenced    = "fenced"        // issues fencing tokens
+	TagPlainDel  = "plain-del"     // releases with a DEL without a check
 )
 
 // Tags returns the tags of the built-in strategies.
 func Tags() []string {
-	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagReaped, TagNotifying, TagExtending, TagFenced, TagPlainDel}
+	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagReaped, TagNotifying, TagAsync, TagExtending, TagFenced, TagPlainDel}
 }
 
 // Registry is an ordered set of strategies with unique names. The zero value is an empty registry.

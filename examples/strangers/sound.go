@@ -236,6 +236,18 @@ func init() {
 		}
 		return l
 	})
+	add("sound-behind", "release returns at once, and a goroutine sends its script", single(), func(l *lk) strategies.Lock {
+		l.try = setnx
+		l.rel = func(ctx context.Context, l *lk) error {
+			val := l.val
+			go func() {
+				time.Sleep(pause)
+				_ = cad.Run(context.WithoutCancel(ctx), l.c, []string{l.env.Key}, val).Err()
+			}()
+			return nil
+		}
+		return l
+	})
 	add("sound-tokenlist", "BLPOP of the only token", single("forever"), func(l *lk) strategies.Lock {
 		l.try = func(ctx context.Context, l *lk) error {
 			k := []string{l.env.Key + ":made", l.env.Key}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/rediscmd"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // A judgement judges the occurrences of one history.
@@ -17,13 +18,14 @@ type judgement struct {
 	class     Class
 	incidents []incident
 	nodes     []string
+	async     bool // the lock declares, or was seen, to release asynchronously
 	// unanswered holds the requests whose replies were lost or late.
 	unanswered []checker.Event
 }
 
 func newJudgement(h checker.History, l Lock) *judgement {
 	class, _ := ClassOf(h, l)
-	return &judgement{h: h, class: class, incidents: incidents(h), nodes: h.Meta.Nodes, unanswered: unanswered(h)}
+	return &judgement{h: h, class: class, incidents: incidents(h), nodes: h.Meta.Nodes, async: slices.Contains(l.Tags, strategies.TagAsync), unanswered: unanswered(h)}
 }
 
 // majority returns the number of nodes that a quorum lock needs, or 1 for a lock of one node.
@@ -96,6 +98,17 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 				return Limitation, "the release did not reach the server: " + i.text
 			}
 			if i := j.find(first.Time, x.Time, nil, unusable, moves, fails, splits); i != nil {
+				return Limitation, "the release did not reach the server: " + i.text
+			}
+		}
+		for _, x := range e {
+			if x.Kind != checker.Return || x.Op != checker.Release {
+				continue
+			}
+			if reason := j.lateReleases().of(x.Index); reason != "" {
+				return Limitation, reason
+			}
+			if i := j.find(x.Time, e[len(e)-1].Time, ofClient(x.Client), cutOff); i != nil {
 				return Limitation, "the release did not reach the server: " + i.text
 			}
 		}
@@ -667,6 +680,9 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	}
 	if key := j.minimumHold(call.Time, to); key != nil {
 		return Limitation, fmt.Sprintf("the release of %s left its key until %s, a minimum hold", key.Owner, at(key.Expires))
+	}
+	if reason := j.lateReleases().keptFrom(call.Time, to); reason != "" {
+		return Limitation, reason
 	}
 	if j.class == Forever {
 		if i := j.find(0, to, nil, paused, gone, cutOff); i != nil {

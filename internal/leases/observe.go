@@ -15,6 +15,7 @@ const (
 	worksProbe    = "works"
 	renewsProbe   = "renews"
 	notifiesProbe = "notifies"
+	releasesProbe = "releases"
 	deadlineProbe = "deadline"
 	quorumProbe   = "quorum"
 )
@@ -47,6 +48,13 @@ clients A
 A acquire
 partition A
 wait 2ttl
+expect none
+`, 1},
+	{releasesProbe, `
+clients A
+A acquire
+A release
+wait 1ttl
 expect none
 `, 1},
 	{deadlineProbe, `
@@ -118,6 +126,7 @@ func Observe(s strategies.Strategy, histories map[string]checker.History) (Obser
 		tag(strategies.TagReaped, !expires)
 	}
 	tag(strategies.TagNotifying, notifies(histories[notifiesProbe]))
+	tag(strategies.TagAsync, releasesLater(histories[releasesProbe]))
 	list := returned(histories[quorumProbe])
 	tag(strategies.TagQuorum, len(list) == 1 && list[0].Result == checker.OK)
 	return seen, nil
@@ -153,6 +162,11 @@ func notifies(h checker.History) bool {
 		}
 	}
 	return false
+}
+
+// releasesLater reports whether A's release returned before a command of A removed its key.
+func releasesLater(h checker.History) bool {
+	return len(h.Events) > 0 && len((&judgement{h: h}).lateReleases()) > 0
 }
 
 // overstay returns the delay of B's acquire after the end of its context, which ends after a tenth

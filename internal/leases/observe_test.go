@@ -21,6 +21,10 @@ func TestObserve(t *testing.T) {
 	lost := func(at time.Duration) checker.Event {
 		return checker.Event{Time: at, Kind: checker.Lost, Client: "A"}
 	}
+	released := checker.Event{Time: s, Kind: checker.Return, Client: "A", Op: checker.Release, Result: checker.OK}
+	gone := func(at time.Duration, cause checker.Cause) checker.Event {
+		return checker.Event{Time: at, Kind: checker.State, Node: "n1", Server: "n1/0", Client: "A", Cause: cause}
+	}
 	for _, c := range []struct {
 		name   string
 		probe  string
@@ -34,9 +38,13 @@ func TestObserve(t *testing.T) {
 		{"renewed", renewsProbe, []checker.Event{key(0, 30*s), try(90*s, checker.Fail), try(180*s, checker.OK)}, []string{strategies.TagRenewing}},
 		{"removed by others", renewsProbe, []checker.Event{key(0, 0), try(90*s, checker.Fail), try(180*s, checker.OK)}, []string{strategies.TagReaped}},
 		{"never removed", renewsProbe, []checker.Event{key(0, 0), try(90*s, checker.Fail), try(180*s, checker.Fail)}, nil},
+		{"removed after the release", releasesProbe, []checker.Event{key(0, 30*s), released, gone(2*s, checker.ByCommand)}, []string{strategies.TagAsync}},
+		{"removed by the release", releasesProbe, []checker.Event{key(0, 30*s), gone(s, checker.ByCommand), released}, nil},
+		{"expired after the release", releasesProbe, []checker.Event{key(0, 30*s), released, gone(30*s, checker.ByExpiry)}, nil},
 		{"a plain lease", renewsProbe, []checker.Event{key(0, 30*s), try(90*s, checker.OK), try(180*s, checker.OK)}, nil},
 	} {
-		seen, err := Observe(strategies.Strategy{}, map[string]checker.History{c.probe: {Events: c.events}})
+		h := checker.History{Meta: checker.Meta{TTL: 30 * s}, Events: c.events}
+		seen, err := Observe(strategies.Strategy{}, map[string]checker.History{c.probe: h})
 		if err != nil || !slices.Equal(seen.Tags, c.want) {
 			t.Errorf("%s: tags %q, %v; want %q", c.name, seen.Tags, err, c.want)
 		}
