@@ -48,7 +48,7 @@ type standstill struct {
 
 // deadlock finds the standstills of a third of the TTL at least that ended since an acquire failed or a
 // part expired, and those that lasted for the bound. A client that gives its parts up and takes others
-// in the same acquire is not stuck.
+// in the same acquire is not stuck, and what an earlier acquire left has nobody behind it.
 func deadlock(f *index, yield func(*Witness) bool) {
 	if len(f.meta.Nodes) < 2 && f.unjudged == nil {
 		return // one owner at a time
@@ -176,7 +176,7 @@ func (p *parts) standstill(i int) *standstill {
 	s := &standstill{begin: i, from: p.f.events[i].Time, members: members}
 	for _, client := range members {
 		at, waits := p.waiting[client]
-		if !waits || p.stopped[client] || p.held[client] > 0 || p.f.calls[at].hold >= 0 {
+		if !waits || p.stopped[client] || p.held[client] > 0 || p.f.calls[at].hold >= 0 || p.since[client] < p.f.calls[at].invoke {
 			return nil
 		}
 		s.events = append(s.events, p.f.calls[at].invoke, p.since[client])

@@ -92,10 +92,11 @@ func DefiniteError(text string) string {
 	return ""
 }
 
-// refusedForGood returns, by their index, the calls with which it shows that a server refuses the lock
-// for good, and what their witness says: the third or a later failure by the same definite error, of two
-// clients at least and over a TTL at least, without a success in between. Of each such time it is the first.
-func (f *index) refusedForGood() map[int]string {
+// refusedForGood returns, by their index, those of the calls with which it shows that a server refuses
+// the lock for good, and what their witness says: the third or a later failure by the same definite
+// error, of two clients at least and over a TTL at least, without a success in between. Of each such time
+// it is the first. The calls are in the order of their returns; what is their name in the witness.
+func (f *index) refusedForGood(calls []int, what string) map[int]string {
 	type run struct {
 		from    time.Duration
 		clients map[int]bool
@@ -104,7 +105,7 @@ func (f *index) refusedForGood() map[int]string {
 	}
 	var all map[int]string
 	runs := map[string]*run{} // by the error
-	for _, at := range f.returnedAcquires() {
+	for _, at := range calls {
 		c := &f.calls[at]
 		if c.result == OK {
 			clear(runs)
@@ -128,7 +129,7 @@ func (f *index) refusedForGood() map[int]string {
 		if all == nil {
 			all = map[int]string{}
 		}
-		all[at] = fmt.Sprintf(": a server refuses it with %s, as it did all acquires since %s.", prefix, seconds(r.from))
+		all[at] = fmt.Sprintf(": a server refuses it with %s, as it did all %s since %s.", prefix, what, seconds(r.from))
 	}
 	return all
 }
@@ -145,7 +146,7 @@ func (f *index) returnedAcquires() []int {
 // lock for good.
 func unavailable(f *index, yield func(*Witness) bool) {
 	var d *demand
-	forGood := f.refusedForGood()
+	forGood := f.refusedForGood(f.returnedAcquires(), "acquires")
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		if says, ok := forGood[at]; ok {

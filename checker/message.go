@@ -38,6 +38,6 @@ func (f *index) outcome(c *call) string {
 	case "":
 		return was + "had not come back when the run ended at " + seconds(c.to).String()
 	default:
-		return was + "ended without an answer at " + seconds(c.to).String()
+		return was + "ended with an unknown outcome at " + seconds(c.to).String()
 	}
 }

@@ -8,7 +8,7 @@ const NotReleased Anomaly = "not-released"
 func notReleasedEntry() Description {
 	return Description{
 		Name: NotReleased, Letter: "N", Short: "not-rel.", Class: Liveness,
-		Meaning:    "release reported success, yet its key kept another client from the lock",
+		Meaning:    "release reported success, yet its key kept another client from the lock; or every release is refused",
 		ServerSide: true,
 		Lasting:    true,
 		find:       notReleased,
@@ -16,7 +16,8 @@ func notReleasedEntry() Description {
 }
 
 // notReleased finds the releases that returned OK without any effect on the releaser's keys on a
-// majority of the nodes, which then kept another client from the lock, while no client held it.
+// majority of the nodes, which then kept another client from the lock, while no client held it; and
+// those with which it shows that a server refuses releases for good.
 func notReleased(f *index, yield func(*Witness) bool) {
 	if f.meta.Service != "" {
 		return // servers of other services are asked after an operation, and may be asked too late
@@ -25,8 +26,13 @@ func notReleased(f *index, yield func(*Witness) bool) {
 	for at, o := range f.ownerships {
 		owned[o.client] = append(owned[o.client], at)
 	}
-	for _, at := range f.releasesByEnd() {
+	releases := f.releasesByEnd()
+	forGood := f.refusedForGood(releases, "releases")
+	for _, at := range releases {
 		r := &f.calls[at]
+		if says, ok := forGood[at]; ok && !yield(witness(f.sprintf("%s's release, called at %s, %s%s", f.name(r.client), seconds(r.from), f.outcome(r), says), r.invoke, r.end)) {
+			return
+		}
 		if r.result != OK || r.hold < 0 || f.holds[r.hold].release != at {
 			continue
 		}

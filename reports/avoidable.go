@@ -88,8 +88,12 @@ func Avoidable(w io.Writer, resultsFile string) error {
 	b := newText(w)
 	b.WriteString("avoidable, since another lock of its kind did not show it there:\n")
 	for _, a := range list {
-		_, n := a.anomalies()
-		fmt.Fprintf(b, "  %s: %d of %d, mostly %s; see %s\n", shown(a.strategy), n, a.all, names(a.most()), shown(a.by[0]))
+		kinds, n := a.anomalies()
+		mostly := ""
+		if len(kinds) > len(a.most()) {
+			mostly = "mostly "
+		}
+		fmt.Fprintf(b, "  %s: %d of %d, %s%s; see %s\n", shown(a.strategy), n, a.all, mostly, names(a.most()), shown(a.by[0]))
 	}
 	b.WriteString("\n")
 	return b.Flush()

@@ -65,7 +65,7 @@ func (s *story) sentences() []diagram.Sentence {
 			if e.Token != 0 {
 				text += fmt.Sprintf(" with fencing token %d", e.Token)
 			}
-			if last, ok := answered[e.Client]; ok && e.Result == checker.Fail {
+			if last, ok := answered[e.Client]; ok && e.Result != checker.OK {
 				text += fmt.Sprintf(" after %s was answered %s", clip(last.Command), clip(last.Reply))
 			}
 			say(e, text)

@@ -201,7 +201,7 @@ func outcome(r checker.Result) string {
 	case checker.Fail:
 		return "failed"
 	case checker.Unknown:
-		return "came back without an answer"
+		return "ended with an unknown outcome"
 	}
 	return string(r)
 }

@@ -71,6 +71,28 @@ func init() {
 		}
 		return l
 	})
+	add("faulty-noscript-release-told", "release by EVALSHA alone, error returned", single(), func(l *lk) strategies.Lock {
+		sha := l.c.ScriptLoad(context.Background(), secRel).Val()
+		l.try = setnx
+		l.rel = func(ctx context.Context, l *lk) error {
+			return one(l.c.EvalSha(ctx, sha, []string{l.env.Key}, l.val).Int64())
+		}
+		return l
+	})
+	add("faulty-noscript-release-forever", "the same, and the key has no time to live", single("forever"), func(l *lk) strategies.Lock {
+		sha := l.c.ScriptLoad(context.Background(), secRel).Val()
+		l.try = func(ctx context.Context, l *lk) error {
+			ok, err := l.c.SetNX(ctx, l.env.Key, l.val, 0).Result()
+			if err == nil && !ok {
+				return strategies.ErrNotAcquired
+			}
+			return err
+		}
+		l.rel = func(ctx context.Context, l *lk) error {
+			return one(l.c.EvalSha(ctx, sha, []string{l.env.Key}, l.val).Int64())
+		}
+		return l
+	})
 	add("faulty-otherkey", "release deletes another key", single(), func(l *lk) strategies.Lock {
 		l.try = setnx
 		l.rel = func(ctx context.Context, l *lk) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -19,13 +20,17 @@ type judgement struct {
 	incidents []incident
 	nodes     []string
 	async     bool // the lock declares, or was seen, to release asynchronously
+	// late returns the asynchronous releases of the run, found once.
+	late func() lateReleases
 	// unanswered holds the requests whose replies were lost or late.
 	unanswered []checker.Event
 }
 
 func newJudgement(h checker.History, l Lock) *judgement {
 	class, _ := ClassOf(h, l)
-	return &judgement{h: h, class: class, incidents: incidents(h), nodes: h.Meta.Nodes, async: slices.Contains(l.Tags, strategies.TagAsync), unanswered: unanswered(h)}
+	j := &judgement{h: h, class: class, incidents: incidents(h), nodes: h.Meta.Nodes, async: slices.Contains(l.Tags, strategies.TagAsync), unanswered: unanswered(h)}
+	j.late = sync.OnceValue(j.lateReleases)
+	return j
 }
 
 // majority returns the number of nodes that a quorum lock needs, or 1 for a lock of one node.
@@ -90,29 +95,7 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	case checker.StuckLock:
 		return j.stuck(w, e)
 	case checker.NotReleased:
-		for _, x := range e {
-			if x.Kind != checker.Return {
-				continue
-			}
-			if i := j.find(first.Time, x.Time, ofClient(x.Client), cutOff, paused); i != nil {
-				return Limitation, "the release did not reach the server: " + i.text
-			}
-			if i := j.find(first.Time, x.Time, nil, unusable, moves, fails, splits); i != nil {
-				return Limitation, "the release did not reach the server: " + i.text
-			}
-		}
-		for _, x := range e {
-			if x.Kind != checker.Return || x.Op != checker.Release {
-				continue
-			}
-			if reason := j.lateReleases().of(x.Index); reason != "" {
-				return Limitation, reason
-			}
-			if i := j.find(x.Time, e[len(e)-1].Time, ofClient(x.Client), cutOff); i != nil {
-				return Limitation, "the release did not reach the server: " + i.text
-			}
-		}
-		return Bug, "no fault touched the release"
+		return j.notReleased(w, e)
 	case checker.IdleTraffic:
 		return Weakness, "what the lock started for a hold should end with it: a watchdog, a poll"
 	case checker.SelfDeadlock:
@@ -130,21 +113,36 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	return Bug, "no fault excuses it"
 }
 
-// start returns when the call that returned at event at was called, and when the last request of its
-// client before that return was sent.
+// start returns when the call that returned at event at was called, and when its client's request
+// was sent that last gave the client a key; the last request before the return, if none did.
 func (j *judgement) start(at int) (called, sent time.Duration) {
 	ret := j.h.Events[at]
 	called, sent = ret.Time, ret.Time
+	gave := false // a command of the client whose request comes next
 	for i := at - 1; i >= 0; i-- {
 		e := j.h.Events[i]
-		if e.Kind == checker.Request && e.Client == ret.Client && sent == ret.Time {
+		switch {
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == ret.Client && e.Owner == ret.Client:
+			gave = true
+		case e.Kind == checker.Request && e.Client == ret.Client && gave:
+			return j.invoked(at), max(e.Sent, j.invoked(at))
+		case e.Kind == checker.Request && e.Client == ret.Client && sent == ret.Time:
 			sent = e.Sent
-		}
-		if e.Kind == checker.Invoke && e.Call == ret.Call {
+		case e.Kind == checker.Invoke && e.Call == ret.Call:
 			return e.Time, min(max(sent, e.Time), ret.Time)
 		}
 	}
 	return called, sent
+}
+
+// invoked returns when the call that returned at event at was called.
+func (j *judgement) invoked(at int) time.Duration {
+	for i := at - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.Invoke && e.Call == j.h.Events[at].Call {
+			return e.Time
+		}
+	}
+	return j.h.Events[at].Time
 }
 
 // leaseEnd returns when the lease of client's hold, which began at event began, ends as far as the
@@ -302,6 +300,9 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	disturbed := j.find(called, t, func(i incident) bool {
 		return i.effect == unusable || i.client == x.Client
 	}, cutOff, unusable)
+	if known && x.Time > end && disturbed == nil {
+		return Bug, fmt.Sprintf("%s's acquire returned success at %s, though its lease had ended at %s, and no fault made it late", x.Client, at(x.Time), at(end))
+	}
 	switch j.class {
 	case Lease, Reentrant, Fencing, Queue, Replicas:
 		return Limitation, fmt.Sprintf("%s held longer than its lease, and a plain lease does not say so", x.Client)
@@ -444,15 +445,15 @@ func (j *judgement) reaped(at int, owner string) string {
 	return ""
 }
 
-// reapedIn returns the first removal of the client's key between two times that reaped allows, and why
-// it does; why is "" if there is none.
+// reapedIn returns the first removal or takeover of the client's key between two times that reaped
+// allows, and why it does; why is "" if there is none.
 func (j *judgement) reapedIn(client string, from, to time.Duration) (when time.Duration, why string) {
 	was := map[string]string{} // owners, by node
 	for i, e := range j.h.Events {
 		if e.Kind != checker.State {
 			continue
 		}
-		if e.Time >= from && e.Time <= to && was[e.Node] == client && e.Cause == checker.ByCommand && e.Value == "" && e.Client != client {
+		if e.Time >= from && e.Time <= to && was[e.Node] == client && e.Cause == checker.ByCommand && e.Owner != client && e.Client != client {
 			if why := j.reaped(i, client); why != "" {
 				return e.Time, why
 			}
@@ -638,6 +639,12 @@ func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
 		return Limitation, "servers did not answer: " + i.text
 	}
 	var members []string
+	parts := ""
+	for _, x := range e[:len(e)-1] {
+		if x.Kind == checker.State && strings.Contains(x.Value, "=") { // a lock of several keys
+			parts = " (" + x.Value + ")"
+		}
+	}
 	for _, x := range e {
 		if i := j.find(from, to, ofClient(x.Client), cutOff); x.Client != "" && i != nil {
 			return Limitation, "a message did not arrive: " + i.text
@@ -646,8 +653,8 @@ func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
 			members = append(members, x.Client)
 		}
 	}
-	return Bug, fmt.Sprintf("%s had a part each and waited for one another from %s to %s; take the parts in one order, or give them up before another attempt",
-		strings.Join(members, " and "), at(from), at(to))
+	return Bug, fmt.Sprintf("%s had a part each%s and waited for one another from %s to %s; take the parts in one order, or give them up before another attempt",
+		strings.Join(members, " and "), parts, at(e[max(0, len(e)-2)].Time), at(to))
 }
 
 func (j *judgement) starvation(w checker.Witness) (Outcome, string) {
@@ -672,8 +679,9 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	to := j.h.Events[w.Events[len(w.Events)-1]].Time
 	after := j.h.Meta.TTL + max(0, j.h.Meta.Bound)
 	from := call.Time - after
-	if outcome, reason := j.dead(w); outcome != "" {
-		return outcome, reason
+	dead, why := j.dead(w)
+	if dead == Bug {
+		return dead, why
 	}
 	if i := j.find(from, to, ofClient(call.Client), paused, gone); i != nil {
 		return Limitation, "the caller: " + i.text
@@ -681,7 +689,7 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	if key := j.minimumHold(call.Time, to); key != nil {
 		return Limitation, fmt.Sprintf("the release of %s left its key until %s, a minimum hold", key.Owner, at(key.Expires))
 	}
-	if reason := j.lateReleases().keptFrom(call.Time, to); reason != "" {
+	if reason := j.late().keptFrom(call.Time, to); reason != "" {
 		return Limitation, reason
 	}
 	if j.class == Forever {
@@ -691,18 +699,18 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	}
 	// Nodes that the caller cannot use, or that cannot serve it.
 	out := 0
-	var why *incident
+	var unusableBy *incident
 	for _, node := range j.nodes {
 		i := j.find(from, to, func(i incident) bool {
 			return (i.node == node || i.node == "") && (i.client == "" || i.client == call.Client)
 		}, unusable, cutOff, fails, splits)
 		if i != nil {
 			out++
-			why = i
+			unusableBy = i
 		}
 	}
 	if out > len(j.nodes)-j.majority() {
-		return Limitation, "the servers that the lock needs were out of reach: " + why.text
+		return Limitation, "the servers that the lock needs were out of reach: " + unusableBy.text
 	}
 	if j.quorum() {
 		late := time.Duration(0)
@@ -719,6 +727,9 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 		if i := j.find(0, to, nil, fails, lagging, splits); i != nil {
 			return Limitation, "too few replicas confirm: " + i.text
 		}
+	}
+	if dead != "" {
+		return dead, why
 	}
 	if owners := j.owners(to); len(owners) > 0 {
 		return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs; the lock's keys were %s", call.Client, strings.Join(owners, " and "))
@@ -749,9 +760,41 @@ func (j *judgement) owners(t time.Duration) (list []string) {
 	return list
 }
 
-// dead judges an acquire that failed with a definite error of a server: a bug if at least three
-// acquires of two clients failed so after the last fault, over at least a TTL, and none succeeded
-// since; a weakness if a later acquire succeeded. The outcome is empty for other acquires.
+// notReleased judges a release that left its key: the fault must have touched the release itself, or
+// the command that was left to be sent.
+func (j *judgement) notReleased(w checker.Witness, e []checker.Event) (Outcome, string) {
+	last := e[len(e)-1]
+	if last.Op == checker.Release && checker.DefiniteError(last.Error) != "" {
+		outcome, reason := j.dead(w)
+		if i := j.find(e[0].Time, last.Time, nil, unusable, fails, splits); outcome != Bug && i != nil {
+			return Limitation, "the server refused the release: " + i.text
+		}
+		if outcome != "" {
+			return outcome, reason
+		}
+	}
+	k := slices.IndexFunc(e, func(x checker.Event) bool { return x.Kind == checker.Return && x.Op == checker.Release })
+	if k < 0 {
+		return Bug, "no fault touched the release"
+	}
+	if reason := j.late().of(e[k].Index); reason != "" {
+		return Limitation, reason
+	}
+	from := j.invoked(w.Events[k])
+	for _, i := range []*incident{
+		j.find(from, last.Time, ofClient(e[k].Client), cutOff, paused),
+		j.find(from, last.Time, nil, unusable, fails, splits),
+	} {
+		if i != nil {
+			return Limitation, "the release did not reach the server: " + i.text
+		}
+	}
+	return Bug, "no fault touched the release"
+}
+
+// dead judges an acquire or a release that failed with a definite error of a server: a bug if at least
+// three of its kind, of two clients, failed so after the last fault, over at least a TTL, and none
+// succeeded since; a weakness if a later one succeeded. The outcome is empty for others.
 func (j *judgement) dead(w checker.Witness) (Outcome, string) {
 	failed := j.h.Events[w.Events[len(w.Events)-1]]
 	kind := checker.DefiniteError(failed.Error)
@@ -764,13 +807,17 @@ func (j *judgement) dead(w checker.Witness) (Outcome, string) {
 			last = max(last, i.to)
 		}
 	}
+	what := "acquire"
+	if failed.Op == checker.Release {
+		what = "release"
+	}
 	clients, times := map[string]bool{}, []time.Duration{}
 	for _, e := range j.h.Events {
 		switch {
-		case e.Kind != checker.Return || !(e.Op == checker.Acquire || e.Op == checker.TryAcquire) || e.Time < last:
+		case e.Kind != checker.Return || e.Op == checker.Extend || (e.Op == checker.Release) != (failed.Op == checker.Release) || e.Time < last:
 		case e.Result == checker.OK:
 			if len(times) > 0 {
-				return Weakness, fmt.Sprintf("the acquire failed (%s), and a later one succeeded", kind)
+				return Weakness, fmt.Sprintf("the %s failed (%s), and a later one succeeded", what, kind)
 			}
 		case checker.DefiniteError(e.Error) == kind:
 			clients[e.Client] = true
@@ -778,7 +825,7 @@ func (j *judgement) dead(w checker.Witness) (Outcome, string) {
 		}
 	}
 	if len(times) >= 3 && len(clients) >= 2 && times[len(times)-1]-times[0] >= j.h.Meta.TTL {
-		return Bug, fmt.Sprintf("the server refused every acquire with %s, for longer than a lease after the last fault", kind)
+		return Bug, fmt.Sprintf("the server refused every %s with %s, for longer than a lease after the last fault", what, kind)
 	}
 	return "", ""
 }

@@ -100,6 +100,14 @@ type Observed struct {
 	Overstay time.Duration
 }
 
+// Observable returns the tags that [Observe] may add.
+func Observable() []string {
+	return []string{
+		strategies.TagExtending, strategies.TagFenced, strategies.TagRenewing, strategies.TagReaped,
+		strategies.TagNotifying, strategies.TagAsync, strategies.TagQuorum,
+	}
+}
+
 // Observe reads the histories of the probes, by the names of their scripts. A missing history shows
 // nothing. The error describes the failure of a lock with one client and without any fault.
 func Observe(s strategies.Strategy, histories map[string]checker.History) (Observed, error) {
@@ -120,12 +128,12 @@ func Observe(s strategies.Strategy, histories map[string]checker.History) (Obser
 		}
 	}
 	// A lock whose key exists while its holder lives, and not afterwards, renews its lease or has none.
-	if list := returned(histories[renewsProbe]); len(list) >= 2 && list[len(list)-2].Result == checker.Fail && list[len(list)-1].Result == checker.OK {
+	if list := returned(histories[renewsProbe]); len(list) >= 2 && list[len(list)-2].Result != checker.OK && list[len(list)-1].Result == checker.OK {
 		expires := expires(histories[renewsProbe])
 		tag(strategies.TagRenewing, expires)
 		tag(strategies.TagReaped, !expires)
 	}
-	tag(strategies.TagNotifying, notifies(histories[notifiesProbe]))
+	tag(strategies.TagNotifying, notifies(histories[notifiesProbe]) && !expiresUnnoticed(histories[renewsProbe]))
 	tag(strategies.TagAsync, releasesLater(histories[releasesProbe]))
 	list := returned(histories[quorumProbe])
 	tag(strategies.TagQuorum, len(list) == 1 && list[0].Result == checker.OK)
@@ -159,6 +167,22 @@ func notifies(h checker.History) bool {
 			expires = e.Expires
 		case e.Kind == checker.Lost && e.Client == "A":
 			return expires > 0 && e.Time <= expires
+		}
+	}
+	return false
+}
+
+// expiresUnnoticed reports whether A's key expired, while A could reach the server, before the lock told
+// A of the loss.
+func expiresUnnoticed(h checker.History) bool {
+	for _, e := range h.Events {
+		switch {
+		case e.Kind == checker.Lost && e.Client == "A":
+			return false
+		case e.Kind == checker.State && e.Cause == checker.ByExpiry && e.Owner == "":
+			return true
+		case e.Kind == checker.Crash:
+			return false
 		}
 	}
 	return false

@@ -332,6 +332,10 @@ func keyless(r run, w []int) error {
 }
 
 func notReleased(r run, w []int) error {
+	if len(w) == 2 {
+		c, _ := r.callOf(w[1])
+		return need(c.op == checker.Release && c.invoke == w[0] && c.end == w[1] && r.refusedForGood(c), "a release that a server refuses for good")
+	}
 	if len(w) != 4 {
 		return errors.New("want four events")
 	}
@@ -552,17 +556,43 @@ func (r run) standstill(members []string, i int) bool {
 	for _, e := range latest {
 		owners = append(owners, checker.Parts(e, r.Meta.Clients)...)
 	}
+	since := func(client string) int { // when it got the first of its parts
+		begun := i
+		for at := i; at >= 0; at-- {
+			if !r.hasPart(client, at) {
+				break
+			}
+			begun = at
+		}
+		return begun
+	}
 	slices.Sort(owners)
 	if !slices.Equal(slices.Compact(owners), members) {
 		return false
 	}
 	for _, client := range members {
 		c, _, ok := r.latest(client, i+1)
-		if !ok || c.end <= i || !c.takes() || r.paused(client, i+1) || r.hold(client, c.invoke) >= 0 {
+		if !ok || c.end <= i || !c.takes() || r.paused(client, i+1) || r.hold(client, c.invoke) >= 0 || since(client) < c.invoke {
 			return false
 		}
 	}
 	return true
+}
+
+// hasPart reports whether a client has a part of the lock after event i.
+func (r run) hasPart(client string, i int) bool {
+	latest := map[string]checker.Event{}
+	for _, e := range r.Events[:i+1] {
+		if e.Kind == checker.State {
+			latest[e.Node+" "+e.Server] = e
+		}
+	}
+	for _, e := range latest {
+		if slices.Contains(checker.Parts(e, r.Meta.Clients), client) {
+			return true
+		}
+	}
+	return false
 }
 
 // waiter returns the acquire that the witness ends with, or that never returned.
@@ -602,7 +632,7 @@ func starvation(r run, w []int) error {
 
 func unavailable(r run, w []int) error {
 	c, _ := r.callOf(w[0])
-	if r.refusedForGood(c) {
+	if c.takes() && r.refusedForGood(c) {
 		return nil
 	}
 	if err := need(len(w) <= 2 && c.takes() && c.invoke == w[0] && !c.crashed && r.hold(c.client, c.invoke) < 0, "an acquire of one who does not hold"); err != nil {
@@ -643,10 +673,13 @@ func unavailable(r run, w []int) error {
 }
 
 // refusedForGood reports whether a server that refuses the lock for good refused the call: it ended by
-// a definite error, as did two others at least that returned after the last success, of two clients at
-// least and over a TTL at least.
+// a definite error, as did two others of its kind (acquires, or releases) at least that returned after
+// the last success, of two clients at least and over a TTL at least.
 func (r run) refusedForGood(c call) bool {
-	if !c.takes() || c.end >= len(r.Events) || c.result == checker.OK {
+	alike := func(other call) bool {
+		return c.takes() && other.takes() || c.op == checker.Release && other.op == checker.Release
+	}
+	if !alike(c) || c.end >= len(r.Events) || c.result == checker.OK {
 		return false
 	}
 	prefix := checker.DefiniteError(r.at(c.end).Error)
@@ -658,7 +691,7 @@ func (r run) refusedForGood(c call) bool {
 	for i := range c.end + 1 {
 		other, ok := r.callOf(i)
 		switch {
-		case !ok || other.end != i || !other.takes() || other.result == "":
+		case !ok || other.end != i || !alike(other) || other.result == "":
 		case other.result == checker.OK:
 			clients, calls = map[string]bool{}, 0
 		case checker.DefiniteError(r.at(i).Error) == prefix:

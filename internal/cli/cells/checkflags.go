@@ -10,6 +10,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -50,7 +51,7 @@ func (o *Settings) checkSelection(scripts []selection.Chosen, list []strategies.
 		if err := o.checkLease(world, scripts); err != nil {
 			return err
 		}
-		if err := o.checkApplies(world, scripts, list); err != nil {
+		if err := o.checkApplies(world, scripts, list, leases.Observable()); err != nil {
 			return err
 		}
 	}
@@ -85,8 +86,20 @@ func (o *Settings) checkLease(world string, scripts []selection.Chosen) error {
 	return kit.Usage("the lease of %v in the world %s is too short: give --ttl %v or more, because %s", ttl, world, least, why)
 }
 
-// checkApplies returns a usage error if no cell can be played in a world.
-func (o *Settings) checkApplies(world string, scripts []selection.Chosen, list []strategies.Strategy) error {
+// CheckObserved returns a usage error if no cell applies in a world, given what was observed of the
+// strategies.
+func (o *Settings) CheckObserved(scripts []selection.Chosen, list []strategies.Strategy) error {
+	for _, world := range o.Worlds {
+		if err := o.checkApplies(world, scripts, list, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkApplies returns a usage error if no cell can be played in a world. A strategy that is observed
+// may have the given tags, too.
+func (o *Settings) checkApplies(world string, scripts []selection.Chosen, list []strategies.Strategy, may []string) error {
 	var place harness.Place
 	if where := o.At(world); where.Real() {
 		venue, err := worlds.NewVenue(where, worlds.Programs{Services: o.Services})
@@ -98,6 +111,9 @@ func (o *Settings) checkApplies(world string, scripts []selection.Chosen, list [
 	first := ""
 	for _, script := range scripts {
 		for _, strategy := range list {
+			if isObserved(strategy) {
+				strategy.Tags = slices.Concat(strategy.Tags, may)
+			}
 			ok, why := harness.Cell{Strategy: strategy, Script: script.Script, Place: place}.Applies()
 			if ok {
 				return nil

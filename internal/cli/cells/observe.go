@@ -28,7 +28,7 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 	var own, programs []*strategies.Strategy
 	for i, s := range list {
 		switch {
-		case s.Builtin() || s.RunsOn() != strategies.Redis:
+		case !isObserved(s):
 		case s.Program != nil:
 			programs = append(programs, &list[i])
 		default:
@@ -39,6 +39,11 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 		return list, err
 	}
 	return list, here.observe(ctx, o.Worlds[0], programs)
+}
+
+// isObserved reports whether Observe plays the probes of a strategy.
+func isObserved(s strategies.Strategy) bool {
+	return !s.Builtin() && s.RunsOn() == strategies.Redis
 }
 
 // observe adds to strategies the tags that they show in a world.

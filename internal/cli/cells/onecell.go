@@ -95,6 +95,9 @@ func (o *Settings) ChooseCell(cmd *cobra.Command, a *kit.App, args []string) (*o
 	if list, err = o.Observe(cmd.Context(), list); err != nil {
 		return nil, err
 	}
+	if err := o.CheckObserved([]selection.Chosen{script}, list); err != nil {
+		return nil, err
+	}
 	expected.Observed(list)
 	return &oneCell{script, list[0], expected}, nil
 }

@@ -179,6 +179,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 	if list, err = o.Observe(cmd.Context(), list); err != nil {
 		return err
 	}
+	if err := o.CheckObserved(scripts, list); err != nil {
+		return err
+	}
 	expected.Observed(list)
 	o.Warn(cmd)
 	each := len(list) * len(scripts)

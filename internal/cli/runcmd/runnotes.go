@@ -100,23 +100,28 @@ type classified struct {
 	class    leases.Class
 	declared bool
 	locks    []string
+	findings map[string]map[leases.Outcome]int // by lock
 }
 
-// classify adds the cell's lock to its class, unless the lock has been classified before.
+// classify adds the cell's lock to its class, and counts the cell's findings.
 func (r *runNotes) classify(c reports.Cell) {
-	if slices.ContainsFunc(r.classes, func(k *classified) bool { return slices.Contains(k.locks, c.Strategy) }) {
-		return
-	}
 	strategy, _ := r.registry.Lookup(c.Strategy)
 	declared := slices.Contains(strategy.Tags, string(c.Class))
 	i := slices.IndexFunc(r.classes, func(k *classified) bool { return k.class == c.Class && k.declared == declared })
 	if i < 0 {
-		i, r.classes = len(r.classes), append(r.classes, &classified{class: c.Class, declared: declared})
+		i, r.classes = len(r.classes), append(r.classes, &classified{class: c.Class, declared: declared, findings: map[string]map[leases.Outcome]int{}})
 	}
-	r.classes[i].locks = append(r.classes[i].locks, c.Strategy)
+	k := r.classes[i]
+	if !slices.Contains(k.locks, c.Strategy) {
+		k.locks = append(k.locks, c.Strategy)
+		k.findings[c.Strategy] = map[leases.Outcome]int{}
+	}
+	for _, f := range c.Findings {
+		k.findings[c.Strategy][f.Outcome]++
+	}
 }
 
-// printClasses writes what the locks were taken for, a line for each class.
+// printClasses writes what was found and what the locks were taken for, a line for each class.
 func (r *runNotes) printClasses(w io.Writer) {
 	var lines kit.ShortList
 	for _, k := range r.classes {
@@ -129,6 +134,13 @@ func (r *runNotes) printClasses(w io.Writer) {
 			text += "; to declare another class, add its name to the lock's tags (docs/leases.md)"
 		}
 		lines.Add(text)
+	}
+	for _, k := range r.classes {
+		for _, lock := range k.locks {
+			n := k.findings[lock]
+			lines.Add(fmt.Sprintf("%s: %s, %s, %s", lock, kit.Count(n[leases.Bug], "bug", "bugs"),
+				kit.Count(n[leases.Weakness], "avoidable weakness", "avoidable weaknesses"), kit.Count(n[leases.Limitation], "known limitation", "known limitations")))
+		}
 	}
 	lines.Print(w)
 }
@@ -192,9 +204,11 @@ func (r *runNotes) printWarnings(out io.Writer) {
 func (r *runNotes) print(w io.Writer, quiet bool) {
 	if !quiet {
 		r.printClasses(w)
-		r.printWarnings(w)
 	}
 	r.differing.Print(w)
+	if !quiet {
+		r.printWarnings(w)
+	}
 	r.better.Print(w)
 	var unjudged kit.ShortList
 	for _, note := range r.unjudged {
