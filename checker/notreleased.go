@@ -8,16 +8,16 @@ const NotReleased Anomaly = "not-released"
 func notReleasedEntry() Description {
 	return Description{
 		Name: NotReleased, Letter: "N", Short: "not-rel.", Class: Liveness,
-		Meaning:    "release reported success, yet its key kept another client from the lock; or every release is refused",
+		Meaning:    "release returned, yet the holder kept its key and others from the lock; or every release is refused",
 		ServerSide: true,
 		Lasting:    true,
 		find:       notReleased,
 	}
 }
 
-// notReleased finds the releases that returned OK without any effect on the releaser's keys on a
-// majority of the nodes, which then kept another client from the lock, while no client held it; and
-// those with which it shows that a server refuses releases for good.
+// notReleased finds the releases of holders that returned OK, or said that the lock was not held,
+// without any effect on the releaser's keys on a majority of the nodes, which then kept another client
+// from the lock, while no client held it; and those with which it shows that a server refuses releases for good.
 func notReleased(f *index, yield func(*Witness) bool) {
 	if f.meta.Service != "" {
 		return // servers of other services are asked after an operation, and may be asked too late
@@ -33,7 +33,7 @@ func notReleased(f *index, yield func(*Witness) bool) {
 		if says, ok := forGood[at]; ok && !yield(witness(f.sprintf("%s's release, called at %s, %s%s", f.name(r.client), seconds(r.from), f.outcome(r), says), r.invoke, r.end)) {
 			return
 		}
-		if r.result != OK || r.hold < 0 || f.holds[r.hold].release != at {
+		if (r.result != OK && r.result != Fail) || r.hold < 0 || f.holds[r.hold].release != at {
 			continue
 		}
 		kept := f.keptBy(r, owned[r.client])
@@ -41,8 +41,12 @@ func notReleased(f *index, yield func(*Witness) bool) {
 			continue
 		}
 		o := f.ownerships[kept[len(kept)-1]]
+		how := "returned ok"
+		if r.result == Fail { // "not held"
+			how = "failed"
+		}
 		if c := f.keptFrom(r, &o); c != nil && !yield(witness(f.sprintf(
-			"%s's release, called at %s, returned ok at %s, but the key on %s stayed %[1]s's and kept %[5]s, whose %[6]s was called at %[7]s, from the lock.",
+			"%s's release, called at %s, "+how+" at %s, but the key on %s stayed %[1]s's and kept %[5]s, whose %[6]s was called at %[7]s, from the lock.",
 			f.name(r.client), seconds(r.from), seconds(r.to), f.servers[o.server].node, f.name(c.client), c.op, seconds(c.from)),
 			o.begin, r.end, c.invoke, f.endOf(c))) {
 			return

@@ -29,8 +29,8 @@ func Names() []string {
 		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision
 		ghost-retry release-reply-lost release-request-lost partition-after-release flush
-		renewal-lost renewal-late renewal-refused renewal-after-release watchdog-runaway missed-wakeup
-		partition-minority partition-majority
+		renewal-lost renewal-late renewal-refused renewal-after-release minority-renewal watchdog-runaway missed-wakeup
+		partition-minority partition-majority used-after-partition
 		scripts-flushed restart-then-use promotion-then-use`)
 }
 

@@ -35,8 +35,8 @@ func newMergeCommand(a *kit.App) *cobra.Command {
 directory of a shard. The output is that of the whole search.
 
 Exit status:
-  0  nothing was found
-  1  an anomaly was found
+  0  no bug was found
+  1  a bug was found
   2  nothing was joined: the directories are not all shards of one search
   3  a script ended in an error, or a finding differs in another world`,
 		Example: `  lockfault merge shard-1 shard-2 shard-3 --out found

@@ -48,13 +48,16 @@ type Lock struct {
 // LockOf returns what a strategy declares.
 func LockOf(s strategies.Strategy) Lock { return Lock{Tags: s.Tags} }
 
+// Declared returns the classes among a strategy's tags, of which there should be one at most.
+func Declared(tags []string) []Class {
+	return slices.DeleteFunc(Classes(), func(c Class) bool { return !slices.Contains(tags, string(c)) })
+}
+
 // ClassOf returns the class by which the lock is judged in a history: the declared one, or else the
 // one that its tags and the history show.
 func ClassOf(h checker.History, l Lock) (class Class, declared bool) {
-	for _, c := range Classes() {
-		if slices.Contains(l.Tags, string(c)) {
-			return c, true
-		}
+	if list := Declared(l.Tags); len(list) > 0 {
+		return list[0], true
 	}
 	has := func(tag string) bool { return slices.Contains(l.Tags, tag) }
 	renews := has(strategies.TagRenewing) || renewsItself(h)

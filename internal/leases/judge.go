@@ -789,6 +789,14 @@ func (j *judgement) notReleased(w checker.Witness, e []checker.Event) (Outcome, 
 			return Limitation, "the release did not reach the server: " + i.text
 		}
 	}
+	if e[k].Result == checker.Fail {
+		for _, x := range j.h.Events[w.Events[0]:w.Events[k]] {
+			if x.Kind == checker.Return && x.Client == e[k].Client && x.Result == checker.Fail && x.Op != checker.Extend {
+				return Weakness, "an attempt of the holder failed, and then its release said that the lock was not held: the attempt must not replace the owner value that the release compares"
+			}
+		}
+		return Bug, fmt.Sprintf("%s's release said that the lock was not held, though its key was there", e[k].Client)
+	}
 	return Bug, "no fault touched the release"
 }
 

@@ -375,7 +375,7 @@ func notReleased(r run, w []int) error {
 	waits := min(until, r.at(kept.end).Time) - max(r.at(rel.end).Time, kept.from)
 	refused := kept.result == checker.Fail && kept.invoke > rel.end && kept.end < end && !kept.cancelled()
 	return errors.Join(
-		need(rel.result == checker.OK && r.hold(x, rel.invoke) >= 0 && r.hold(x, rel.invoke+1) < 0, "a release that ended a hold and returned ok"),
+		need((rel.result == checker.OK || rel.result == checker.Fail) && r.hold(x, rel.invoke) >= 0 && r.hold(x, rel.invoke+1) < 0, "a release that ended a hold and returned ok or fail"),
 		need(got.Cause == checker.ByCommand && got.Owner == x && gave < rel.invoke && end > rel.end, "the key was the releaser's before and after"),
 		need(!changed, "the release did not change it"),
 		need(kept.client != "" && !kept.crashed && kept.invoke < end && kept.end > rel.end, "another client's acquire after that"),

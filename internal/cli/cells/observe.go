@@ -27,6 +27,9 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 	here.Remote, here.CellTimeout = nil, 0
 	var own, programs []*strategies.Strategy
 	for i, s := range list {
+		if classes := leases.Declared(s.Tags); len(classes) > 1 && !s.Builtin() {
+			return nil, kit.Usage("%s declares two classes, %s and %s: leave one of these tags out", s.Name, classes[0], classes[1])
+		}
 		switch {
 		case !isObserved(s):
 		case s.Program != nil:

@@ -57,7 +57,7 @@ func (o *Settings) AddFlags(cmd *cobra.Command) {
 	o.AddWorldFlags(cmd)
 	o.SubjectFlags.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.PromoteBy, "promote-by", ByReplicaOf, "`method` of promoting a replica in real time: "+strings.Join(promoters(), ", "))
-	cmd.Flags().StringVar(&o.Expect, "expect", "", "`file` of the anomalies that each lock may show (default: the expectations of the scripts)")
+	cmd.Flags().StringVar(&o.Expect, "expect", "", "`file` of the anomalies that each lock may show (default: the expectations of the scripts; for a lock of your own, its class)")
 	cmd.Flags().BoolVar(&o.isolate, "isolate", false, "play each cell of virtual time in its own process: all cells, or no cell with =false (default: cells of strategies that are not built in)")
 }
 

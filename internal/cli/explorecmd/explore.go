@@ -57,8 +57,8 @@ is left out.
   --shard       search one part, on one of several machines; merge joins the parts
 
 Exit status:
-  0    nothing was found
-  1    an anomaly was found
+  0    no bug was found, exhausted or not
+  1    a bug was found
   2    nothing was searched: the command line is invalid
   3    the lock returned an error or behaved differently when it was played again, or a
        finding differs in another world

@@ -56,7 +56,8 @@ each cell as JSON lines. The report replaces the previous report when it is comp
 Until then the finished cells are stored next to the previous report, and --resume
 continues with the missing cells.
 
-The scenario defines the expected result of each cell. A file of --expect replaces these
+The scenario defines the expected result of each cell; for a lock of your own under a scenario of
+the library its class does (docs/leases.md). A file of --expect replaces these
 expectations: the file lists the anomalies that each lock may show. --accept writes the
 anomalies of this run into that file.`,
 		Example: `  lockfault run

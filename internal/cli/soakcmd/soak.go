@@ -74,7 +74,8 @@ The kinds are
 ` + strings.Join(kinds, "\n") + `
 
 Exit status:
-  0    all windows were played, whatever the counts
+  0    all windows were played, and no lock of your own showed a bug
+  1    a lock of your own showed a bug
   2    the command line is invalid
   3    a window is undecided or in error
   130  interrupted; the counts until then are printed`,
