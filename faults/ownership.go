@@ -355,9 +355,26 @@ func (l *Attributor) Saw(node, server string, keys []Key, cause checker.Cause, c
 	l.servers[server] = now
 	event := checker.Event{Kind: checker.State, Node: node, Server: server, Owner: now.owner, Cause: cause, Client: client}
 	if now.owner != "" || !now.known {
-		event.Value, event.Expires = l.print(keys), Expiry(keys)
+		event.Value, event.Expires = l.print(keys), l.leaseEnd(keys, now.owner)
 	}
 	return event, did(was, now, client), true
+}
+
+// leaseEnd returns when the owner's lease ends: when the first of the keys expires that have a word of
+// the owner; of a lock that reads the owner by itself and has no such key, its first key; or else the
+// first of all. A queue beside the lock has a lease of its own.
+func (l *Attributor) leaseEnd(keys []Key, owner string) time.Duration {
+	own := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool {
+		return !slices.ContainsFunc(k.bears(), func(word string) bool { return l.wrote(word) == owner })
+	})
+	switch {
+	case owner == "" || len(keys) == 1:
+	case len(own) > 0:
+		return Expiry(own)
+	case l.lock.Owner != nil && keys[0].Exists():
+		return keys[0].Expires
+	}
+	return Expiry(keys)
 }
 
 // before returns the lock's last state on a server. A server without a recorded state has a free

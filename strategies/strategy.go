@@ -139,7 +139,8 @@ type Strategy struct {
 	Tags []string
 	// Keys returns the keys that identify the owner of the named lock on each node. If Keys is nil,
 	// the lock's name is the only key. Counters and queues that outlive a hold do not belong to
-	// Keys.
+	// Keys. The lease of a hold ends with the keys that have a word of the owner; if none has, and
+	// Owner is set, with the first key.
 	Keys func(key string) []string
 	// Owner computes the new owner of the lock from a change of the keys. The result is a client's
 	// name as the change has it, or an empty string if the lock is free. If Owner cannot determine
