@@ -654,7 +654,7 @@ func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
 		}
 	}
 	return Bug, fmt.Sprintf("%s had a part each%s and waited for one another from %s to %s; take the parts in one order, or give them up before another attempt",
-		strings.Join(members, " and "), parts, at(e[max(0, len(e)-2)].Time), at(to))
+		enumerate(members), parts, at(e[max(0, len(e)-2)].Time), at(to))
 }
 
 func (j *judgement) starvation(w checker.Witness) (Outcome, string) {
@@ -849,6 +849,15 @@ func (j *judgement) minimumHold(from, to time.Duration) *checker.Event {
 		}
 	}
 	return nil
+}
+
+// enumerate returns names as a clause: "A, B and C".
+func enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // at formats a time as messages of the checker do.

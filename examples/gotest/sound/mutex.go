@@ -30,10 +30,11 @@ func New(client redis.UniversalClient, key string, lease time.Duration) *Mutex {
 
 // Lock waits until the mutex is its own, or returns ErrTaken when ctx is done.
 func (m *Mutex) Lock(ctx context.Context) error {
-	m.value = rand.Text()
+	value := rand.Text()
 	for {
-		won, err := m.client.SetNX(ctx, m.key, m.value, m.lease).Result()
-		if won || err != nil {
+		won, err := m.client.SetNX(ctx, m.key, value, m.lease).Result()
+		if won || err != nil { // after an error the key may be there
+			m.value = value
 			return err
 		}
 		select {
