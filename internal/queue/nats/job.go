@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -442,7 +443,9 @@ func (g *job) object(ctx context.Context, name, object string) (text []byte, err
 		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
 	}
 	err = persistWithin(ctx, objectPatience, transfer(queue.MaxAnswer), func(ctx context.Context) error {
-		info, err := g.files.GetInfo(ctx, object)
+		asking, cancel := context.WithTimeout(ctx, attempt)
+		info, err := g.files.GetInfo(asking, object)
+		cancel()
 		switch {
 		case errors.Is(err, jetstream.ErrObjectNotFound):
 			return fmt.Errorf("%w: %w", errNotYet, err)
@@ -453,15 +456,8 @@ func (g *job) object(ctx context.Context, name, object string) (text []byte, err
 		case info.Size > queue.MaxAnswer:
 			return errTooLarge
 		}
-		o, err := g.files.Get(ctx, object)
-		if err != nil {
-			return err
-		}
-		text, err = io.ReadAll(io.LimitReader(o, queue.MaxAnswer+1))
-		if err == nil && len(text) > queue.MaxAnswer {
-			err = errTooLarge
-		}
-		return errors.Join(err, o.Close())
+		text, err = g.readObject(ctx, object)
+		return err
 	})
 	switch {
 	case err == nil:
@@ -470,6 +466,51 @@ func (g *job) object(ctx context.Context, name, object string) (text []byte, err
 		return nil, err
 	}
 	return nil, &badAnswer{"", fmt.Errorf("its object can't be read: %w", err)}
+}
+
+// readObject reads an object. An error wraps [nats.ErrTimeout] if no part of it comes for the time of an
+// attempt: a large object may take longer, and one that somebody claims to be large may never come.
+func (g *job) readObject(within context.Context, object string) ([]byte, error) {
+	// A read of the client library lasts until the deadline of its context; without one, it looks
+	// every 5 s whether the context is done.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(within))
+	defer cancel()
+	defer context.AfterFunc(within, cancel)()
+	var stalls atomic.Bool
+	stall := time.AfterFunc(attempt, func() { stalls.Store(true); cancel() })
+	defer stall.Stop()
+	o, err := g.files.Get(ctx, object)
+	if err == nil {
+		var text []byte
+		text, err = io.ReadAll(io.LimitReader(&progress{o, stall}, queue.MaxAnswer+1))
+		if err = errors.Join(err, o.Close()); err == nil && len(text) > queue.MaxAnswer {
+			err = errTooLarge
+		}
+		if err == nil {
+			return text, nil
+		}
+	}
+	if within.Err() != nil {
+		return nil, within.Err()
+	}
+	if stalls.Load() {
+		err = fmt.Errorf("%w: no part of the object came for %v", nats.ErrTimeout, attempt)
+	}
+	return nil, err
+}
+
+// progress sets a timer anew with each read that returns something.
+type progress struct {
+	io.Reader
+	timer *time.Timer
+}
+
+func (p *progress) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if n > 0 {
+		p.timer.Reset(attempt)
+	}
+	return n, err
 }
 
 // errTooLarge reports an answer whose object is too large.
