@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/diagram"
@@ -138,7 +139,7 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 		}
 		if slices.Contains(other.Anomalies, a) {
 			showed++
-		} else if other.Unjudged == nil || !slices.Contains(checker.ServerSide(), a) {
+		} else if (other.Unjudged == nil || !slices.Contains(checker.ServerSide(), a)) && earned(other, c) {
 			avoided = append(avoided, name)
 		}
 	}
@@ -147,6 +148,12 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 		return name == c.Strategy || ok && decided(other.Verdict)
 	})
 	return append(avoided, known...), showed + more
+}
+
+// earned reports whether a cell without an anomaly of another cell is better than that one: it has no
+// bug, and as many holds that overlap no other. Where nothing works any more, nothing overlaps.
+func earned(better, than Cell) bool {
+	return better.SoleHolds >= than.SoleHolds && len(leases.Bugs(better.Findings)) == 0
 }
 
 // avoided returns a sentence that states whether the anomaly of a cell is inherent in its class of

@@ -190,6 +190,8 @@ type Cell struct {
 	Leak string `json:"leak,omitempty"`
 	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
+	// SoleHolds is the number of holds that overlapped no other.
+	SoleHolds int `json:"sole_holds,omitempty"`
 	// FreeWaits says how long clients waited although the lock was free; nil if no client did.
 	FreeWaits *FreeWaits `json:"free_waits,omitempty"`
 	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
@@ -205,6 +207,28 @@ type FreeWaits struct {
 	NineTenths  time.Duration `json:"nine_tenths_ns"` // nine tenths are not longer
 	Most        time.Duration `json:"most_ns"`
 	Undisturbed time.Duration `json:"undisturbed_ns"`
+}
+
+// soleHolds returns the number of holds that overlapped no other.
+func soleHolds(h checker.History) (n int) {
+	holds := checker.Holds(h) // by their begin
+	end, longest := -1, -1    // of the holds before: the latest end, and whose
+	sole := make([]bool, len(holds))
+	for i, b := range holds {
+		sole[i] = b.Began >= end
+		if !sole[i] {
+			sole[longest] = false
+		}
+		if b.Ended > end {
+			end, longest = b.Ended, i
+		}
+	}
+	for _, is := range sole {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func freeWaits(h checker.History) *FreeWaits {
@@ -290,7 +314,7 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
 			}
 		}
 	}
-	c.FreeWaits = freeWaits(h)
+	c.FreeWaits, c.SoleHolds = freeWaits(h), soleHolds(h)
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
 	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false
