@@ -48,7 +48,7 @@ type standstill struct {
 
 // deadlock finds the standstills of a third of the TTL at least that ended since an acquire failed or a
 // part expired, and those that lasted for the bound. A client that gives its parts up and takes others
-// in the same acquire is not stuck, and what an earlier acquire left has nobody behind it.
+// in the same acquire is not stuck. A part that an earlier acquire left does not count.
 func deadlock(f *index, yield func(*Witness) bool) {
 	if len(f.meta.Nodes) < 2 && f.unjudged == nil {
 		return // one owner at a time

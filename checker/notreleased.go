@@ -8,7 +8,7 @@ const NotReleased Anomaly = "not-released"
 func notReleasedEntry() Description {
 	return Description{
 		Name: NotReleased, Letter: "N", Short: "not-rel.", Class: Liveness,
-		Meaning:    "release returned, yet the holder kept its key and others from the lock; or every release is refused",
+		Meaning:    "the release returned, but its key kept another client from the lock; or every release is refused",
 		ServerSide: true,
 		Lasting:    true,
 		find:       notReleased,

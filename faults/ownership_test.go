@@ -286,3 +286,32 @@ func TestPasswordsStayOut(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLeaseOfTheOwnersKeys checks that a key beside the lock, with a lease of its own, does not end
+// or prolong the owner's.
+func TestTheLeaseOfTheOwnersKeys(t *testing.T) {
+	queue := func(expires time.Duration) faults.Key {
+		return faults.Key{Type: "list", Words: []string{valueB}, Expires: expires}
+	}
+	first := func(faults.Change) (string, bool) { return "A", true }
+	for _, c := range []struct {
+		name string
+		lock faults.Lock
+		key  faults.Key // of the lock itself
+		want time.Duration
+	}{
+		{"the key has the owner's word", faults.Lock{Keys: []string{"lock", "queue"}, Owner: first}, held(valueA, 30*time.Second), 30 * time.Second},
+		{"no key has it", faults.Lock{Keys: []string{"lock", "queue"}, Owner: first}, held("minted", 30*time.Second), 30 * time.Second},
+	} {
+		for _, beside := range []time.Duration{10 * time.Second, 50 * time.Second} {
+			l := faults.NewAttributor(c.lock)
+			words := []string{"SET", "lock", valueA}
+			l.Command("A", words)
+			l.Command("B", []string{"RPUSH", "queue", valueB})
+			e, _, _ := l.Saw("n1", "n1/0", []faults.Key{c.key, queue(beside)}, checker.ByCommand, "A", words, time.Millisecond)
+			if e.Owner != "A" || e.Expires != c.want {
+				t.Errorf("%s, beside a key until %v: owner %q until %v, want A until %v", c.name, beside, e.Owner, e.Expires, c.want)
+			}
+		}
+	}
+}

@@ -29,7 +29,7 @@ func TestSoleHolds(t *testing.T) {
 	op("B", checker.Release)
 	op("A", checker.Release)
 	op("C", checker.Acquire) // sole
-	if n := soleHolds(h); n != 2 {
+	if n := soleHolds(checker.Holds(h)); n != 2 {
 		t.Errorf("%d holds overlap no other, want 2", n)
 	}
 }

@@ -113,7 +113,7 @@ func TestSlowGrowth(t *testing.T) {
 				func(c Cell, h checker.History) error { return drawings()[0].write(io.Discard, c, h) },
 				func(c Cell, h checker.History) error { return Story(io.Discard, c, h, View{}) },
 				func(c Cell, h checker.History) error { Narrate(c, h, View{All: true}); return nil },
-				func(_ Cell, h checker.History) error { commands(h); Together(h); return nil },
+				func(_ Cell, h checker.History) error { commands(h); Together(checker.Holds(h)); return nil },
 			} {
 				growthtest.Linear(t, size, func(n int) func() {
 					h := write(n)

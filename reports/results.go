@@ -209,9 +209,8 @@ type FreeWaits struct {
 	Undisturbed time.Duration `json:"undisturbed_ns"`
 }
 
-// soleHolds returns the number of holds that overlapped no other.
-func soleHolds(h checker.History) (n int) {
-	holds := checker.Holds(h) // by their begin
+// soleHolds returns the number of holds, given by their begin, that overlapped no other.
+func soleHolds(holds []checker.Hold) (n int) {
 	end, longest := -1, -1    // of the holds before: the latest end, and whose
 	sole := make([]bool, len(holds))
 	for i, b := range holds {
@@ -314,8 +313,9 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
 			}
 		}
 	}
-	c.FreeWaits, c.SoleHolds = freeWaits(h), soleHolds(h)
-	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
+	holds := checker.Holds(h)
+	c.FreeWaits, c.SoleHolds = freeWaits(h), soleHolds(holds)
+	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(holds)
 	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false
 	for _, e := range h.Events {
@@ -536,11 +536,11 @@ func (n CellName) String() string {
 // directory exists until the run is complete.
 const WorkDir = ".lockfault"
 
-// Together returns the total time in which at least two clients believed that they held the lock.
-func Together(h checker.History) (all time.Duration) {
+// Together returns the total time in which at least two of the holds, given by their begin, lasted.
+func Together(holds []checker.Hold) (all time.Duration) {
 	end := time.Duration(0)              // end of the counted time
 	longest := time.Duration(0)          // latest end of a hold so far
-	for i, b := range checker.Holds(h) { // by start; holds of a client are disjoint
+	for i, b := range holds { // by start; holds of a client are disjoint
 		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // count overlaps of 3 once
 			all += to - from
 			end = to

@@ -641,7 +641,7 @@ func (j *judgement) deadlock(e []checker.Event) (Outcome, string) {
 	var members []string
 	parts := ""
 	for _, x := range e[:len(e)-1] {
-		if x.Kind == checker.State && strings.Contains(x.Value, "=") { // a lock of several keys
+		if x.Kind == checker.State && x.Owner == "" && x.Value != "" { // one value names several
 			parts = " (" + x.Value + ")"
 		}
 	}

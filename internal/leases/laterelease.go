@@ -2,6 +2,7 @@ package leases
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -20,20 +21,23 @@ type lateRelease struct {
 type lateReleases []lateRelease
 
 // lateReleases returns the asynchronous releases of the run. The command comes within a third of a
-// lease, and not in a later release of the client. A release shortly before the end of the history is
+// lease, and not in a later operation of the client. A release shortly before the end of the history is
 // asynchronous if another one was, or if the lock was seen to be.
 func (j *judgement) lateReleases() (list lateReleases) {
 	longest := time.Duration(0)
 	if j.async {
 		longest = j.h.Meta.TTL / 3
 	}
+	owners := map[string]string{} // by server
 	for i, e := range j.h.Events {
-		if e.Kind != checker.Return || e.Op != checker.Release || e.Result != checker.OK {
-			continue
-		}
-		if removed, ok := j.removedLater(i); ok {
-			list = append(list, lateRelease{client: e.Client, event: e.Index, to: e.Time, removed: removed})
-			longest = max(longest, removed-e.Time)
+		switch {
+		case e.Kind == checker.State:
+			owners[e.Server] = e.Owner
+		case e.Kind == checker.Return && e.Op == checker.Release && e.Result == checker.OK:
+			if removed, ok := j.removedLater(i, maps.Clone(owners)); ok {
+				list = append(list, lateRelease{client: e.Client, event: e.Index, to: e.Time, removed: removed})
+				longest = max(longest, removed-e.Time)
+			}
 		}
 	}
 	end := j.h.Events[len(j.h.Events)-1].Time
@@ -46,26 +50,27 @@ func (j *judgement) lateReleases() (list lateReleases) {
 }
 
 // removedLater returns when a command that a client's release left to be sent removed the client's
-// key, given the position of the release's return.
-func (j *judgement) removedLater(at int) (time.Duration, bool) {
+// key, given the position of the release's return, and the owners by then, which it changes.
+func (j *judgement) removedLater(at int, owners map[string]string) (time.Duration, bool) {
 	release := j.h.Events[at]
-	owner := map[string]string{} // of each server
-	for i, e := range j.h.Events {
-		switch {
-		case i < at:
-			if e.Kind == checker.State {
-				owner[e.Server] = e.Owner
-			}
-		case e.Time > release.Time+j.h.Meta.TTL/3:
-			return 0, false
-		case e.Kind == checker.State && owner[e.Server] == release.Client && e.Owner != release.Client:
-			if e.Cause == checker.ByCommand && e.Client == release.Client && !j.busy(e.Client, i, checker.Release) {
-				return e.Time, true
-			}
-			delete(owner, e.Server)
+	for i := at + 1; i < len(j.h.Events) && j.h.Events[i].Time <= release.Time+j.h.Meta.TTL/3; i++ {
+		e := j.h.Events[i]
+		if e.Kind != checker.State || owners[e.Server] != release.Client || e.Owner == release.Client {
+			continue
 		}
+		if e.Cause == checker.ByCommand && e.Client == release.Client && !j.removes(e.Client, i) {
+			return e.Time, true
+		}
+		delete(owners, e.Server)
 	}
 	return 0, false
+}
+
+// removes reports whether the client has an operation under way at event at that may remove its key by
+// itself: a release or, unless the lock is known to release asynchronously, an acquire.
+func (j *judgement) removes(client string, at int) bool {
+	return j.busy(client, at, checker.Release) ||
+		!j.async && (j.busy(client, at, checker.Acquire) || j.busy(client, at, checker.TryAcquire))
 }
 
 // of returns what to say of the release with the given return; empty if it is not asynchronous.

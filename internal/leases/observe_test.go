@@ -41,12 +41,19 @@ func TestObserve(t *testing.T) {
 		{"removed after the release", releasesProbe, []checker.Event{key(0, 30*s), released, gone(2*s, checker.ByCommand)}, []string{strategies.TagAsync}},
 		{"removed by the release", releasesProbe, []checker.Event{key(0, 30*s), gone(s, checker.ByCommand), released}, nil},
 		{"expired after the release", releasesProbe, []checker.Event{key(0, 30*s), released, gone(30*s, checker.ByExpiry)}, nil},
+		{"removed by the next acquire", releasesProbe, []checker.Event{key(0, 30*s), released,
+			{Time: 2 * s, Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 2}, gone(2*s, checker.ByCommand)}, nil},
 		{"a plain lease", renewsProbe, []checker.Event{key(0, 30*s), try(90*s, checker.OK), try(180*s, checker.OK)}, nil},
 	} {
 		h := checker.History{Meta: checker.Meta{TTL: 30 * s}, Events: c.events}
 		seen, err := Observe(strategies.Strategy{}, map[string]checker.History{c.probe: h})
 		if err != nil || !slices.Equal(seen.Tags, c.want) {
 			t.Errorf("%s: tags %q, %v; want %q", c.name, seen.Tags, err, c.want)
+		}
+		for _, tag := range seen.Tags {
+			if !slices.Contains(Observable(), tag) {
+				t.Errorf("%s: Observable lacks %q", c.name, tag)
+			}
 		}
 	}
 }
