@@ -93,8 +93,8 @@ func TestStrangers(t *testing.T) {
 		table += fmt.Sprintf("| `%s` | %s | %s |\n", s.name, strings.Join([]string{s.words, s.comment}, " "), bugs)
 	}
 	page := fmt.Sprintf("# Locks of strangers\n\nThe locks of [examples/strangers](../../examples/strangers) were written from the documentation alone, before anything was played. Those marked \"later\" are exceptions, and do not count.\n"+
-		"When they were first played, %d sound locks were accused, and a bug of %d defective ones was shown. Today\n"+
-		"the library's scenarios accuse %d of %d sound locks, and show a bug of %d of %d defective ones (`go test ./examples -run TestStrangers`).\n\n%s", accusedFirst, shownFirst, accused, sound, shown, faulty, table)
+		"When they were first played, %d of %d sound locks were accused, and a bug was shown of %d of %d defective ones. Now\n"+
+		"the library's scenarios accuse %d of %d sound locks, and show a bug of %d of %d defective ones (`go test ./examples -run TestStrangers`).\n\n%s", accusedFirst, sound, shownFirst, faulty, accused, sound, shown, faulty, table)
 	if *update {
 		if err := os.WriteFile(strangersPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
