@@ -211,7 +211,7 @@ type FreeWaits struct {
 
 // soleHolds returns the number of holds, given by their begin, that overlapped no other.
 func soleHolds(holds []checker.Hold) (n int) {
-	end, longest := -1, -1    // of the holds before: the latest end, and whose
+	end, longest := -1, -1 // of the holds before: the latest end, and whose
 	sole := make([]bool, len(holds))
 	for i, b := range holds {
 		sole[i] = b.Began >= end
@@ -538,9 +538,9 @@ const WorkDir = ".lockfault"
 
 // Together returns the total time in which at least two of the holds, given by their begin, lasted.
 func Together(holds []checker.Hold) (all time.Duration) {
-	end := time.Duration(0)              // end of the counted time
-	longest := time.Duration(0)          // latest end of a hold so far
-	for i, b := range holds { // by start; holds of a client are disjoint
+	end := time.Duration(0)     // end of the counted time
+	longest := time.Duration(0) // latest end of a hold so far
+	for i, b := range holds {   // by start; holds of a client are disjoint
 		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // count overlaps of 3 once
 			all += to - from
 			end = to
