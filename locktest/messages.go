@@ -41,6 +41,8 @@ func (test *test) summary() string {
 // passed returns the text for a scenario with the expected result.
 func passed(cell reports.Cell) string {
 	switch {
+	case cell.NotBetter != nil:
+		return string(cell.Verdict) + "; " + cell.Improvement()
 	case cell.Verdict == reports.Held && len(cell.Better) == 0:
 		return "held"
 	case cell.Verdict == reports.Held:

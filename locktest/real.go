@@ -176,7 +176,10 @@ func (test *test) judgeReal(t *testing.T, script *scenarios.Script, told reports
 	}
 	cellresult.Expect(&told, cell, file)
 	told.AtMost = true
-	told.Settle()
+	if told.Settle(); told.NotBetter != nil {
+		told.Reference = test.reference(t, script)
+		told.Settle()
+	}
 	again := fmt.Sprintf("\nagain: %s=%s %s\n", envReal, told.World, goTest(t.Name()))
 	switch {
 	case !told.Decided():

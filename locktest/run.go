@@ -14,6 +14,7 @@ import (
 	"github.com/lockfault/lockfault/internal/vtime"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // Run runs scenarios against the lock, each as a subtest: the library's scenarios and those of
@@ -162,8 +163,11 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 	}
 	cellresult.Expect(&told, cell, file)
 	told.AtMost = true
+	if told.Settle(); told.NotBetter != nil {
+		told.Reference = test.reference(t, script)
+		told.Settle()
+	}
 	test.add(script, told, history)
-	told.Settle()
 	switch {
 	case !told.Decided():
 		t.Errorf("%s came to no verdict: %s%s", script.Key(), explain(told.Reason), test.reproCommand(t))
@@ -179,6 +183,21 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 	if test.cell.Strategy.HistoryVaries == "" && !testing.Short() && !test.settings.isolate {
 		test.compare(t, script, told, history)
 	}
+}
+
+// reference returns what the reference lock of the class does under a script; nil if there is none.
+func (test *test) reference(t *testing.T, script *scenarios.Script) *reports.ReferenceLock {
+	cell := test.cell
+	lock, refuses, ok := cellresult.Reference(cell.Strategy, strategies.Builtin())
+	if !ok {
+		return nil
+	}
+	cell.Strategy, cell.Script = lock, script
+	other := cellresult.Cell(harness.Sim, cell, harness.Play(t, cell))
+	if other.Verdict != reports.Held && other.Verdict != reports.Violated {
+		return nil
+	}
+	return &reports.ReferenceLock{Strategy: lock.Name, Refuses: refuses, Acquires: other.Acquires}
 }
 
 // add appends the result of a scenario.

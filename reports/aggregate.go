@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/diagram"
@@ -143,17 +142,21 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 			avoided = append(avoided, name)
 		}
 	}
-	known, more := s.otherLocks(class, c.Scenario, a, func(name string) bool {
+	known, more := s.otherLocks(class, c, a, func(name string) bool {
 		other, ok := s.cell(c.World, name, c.Scenario)
 		return name == c.Strategy || ok && decided(other.Verdict)
 	})
 	return append(avoided, known...), showed + more
 }
 
-// earned reports whether a cell without an anomaly of another cell is better than that one: it has no
-// bug, and as many holds that overlap no other. Where nothing works any more, nothing overlaps.
-func earned(better, than Cell) bool {
-	return better.SoleHolds >= than.SoleHolds && len(leases.Bugs(better.Findings)) == 0
+// avoiders returns the locks that show that an anomaly of a cell is avoidable: the peers that did not
+// show it. Where the cell is judged by the class of its lock, a known limitation is not avoidable.
+func (s *aggregate) avoiders(c Cell, a checker.Anomaly) []string {
+	if c.limited(a) {
+		return nil
+	}
+	avoided, _ := s.peers(c, a)
+	return avoided
 }
 
 // avoided returns a sentence that states whether the anomaly of a cell is inherent in its class of
@@ -206,7 +209,8 @@ func (s *aggregate) page() page.Head {
 	for _, c := range s.cells {
 		link := page.Link{ID: s.id(c), Text: shown(c.Strategy) + " under " + shown(c.Scenario) + s.elsewhere(c)}
 		h.Unexpected = grouped(h.Unexpected, c.Difference(), link)
-		h.Better = grouped(h.Better, c.Improvement(), link)
+		h.Better = grouped(h.Better, improvement(c), link)
+		h.Less = grouped(h.Less, lesser(c), link)
 	}
 	for _, d := range checker.Descriptions() {
 		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(d.Name), Short: d.Short, Text: d.Meaning})
@@ -318,8 +322,7 @@ func (s *aggregate) part(c Cell) page.Part {
 		p.Words = []page.Word{{Short: string(c.Verdict)}}
 	}
 	for _, a := range c.Anomalies {
-		avoided, _ := s.peers(c, a)
-		p.Words = append(p.Words, page.Word{Short: shortName(a), Avoidable: len(avoided) > 0})
+		p.Words = append(p.Words, page.Word{Short: shortName(a), Avoidable: len(s.avoiders(c, a)) > 0})
 	}
 	if !c.AsExpected {
 		p.Marks = "!"
@@ -468,7 +471,7 @@ func (s *aggregate) rank(name string) page.Rank {
 			r.Chance++
 		}
 		for _, a := range c.Anomalies {
-			if avoided, _ := s.peers(c, a); len(avoided) > 0 {
+			if len(s.avoiders(c, a)) > 0 {
 				r.Avoidable++
 			}
 			if a == checker.StaleWrite {

@@ -223,6 +223,7 @@ func (c *Comparison) Tally() Tally {
 		all.Failed += t.Failed
 		all.Differing += t.Differing
 		all.Better += t.Better
+		all.Less += t.Less
 		all.Chance += t.Chance
 		all.Unjudged += t.Unjudged
 	}

@@ -30,10 +30,7 @@ func (s *aggregate) avoidables() (list []avoidable) {
 			}
 			for _, anomaly := range c.Anomalies {
 				a.all++
-				if c.limited(anomaly) {
-					continue
-				}
-				by, _ := s.peers(c, anomaly)
+				by := s.avoiders(c, anomaly)
 				if len(by) == 0 {
 					continue
 				}

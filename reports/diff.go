@@ -43,21 +43,23 @@ type Side struct {
 type ChangeKind string
 
 // The kinds of changes. A cell that shows a new anomaly is Worse, whichever anomalies it no longer
-// shows. A cell that was decided and now is not is Lost: its change is unknown. Added also covers a
+// shows. A cell that shows fewer anomalies, and in which an acquire failed that had succeeded while no
+// client held, is Less: neither better nor worse. A cell that was decided and now is not is Lost: its change is unknown. Added also covers a
 // cell that was undecided and now is decided.
 const (
 	Worse  ChangeKind = "worse"
 	Lost   ChangeKind = "undecided"
 	Better ChangeKind = "better"
+	Less   ChangeKind = "less"
 	Added  ChangeKind = "new"
 	Gone   ChangeKind = "gone"
 )
 
-func becomes() []ChangeKind { return []ChangeKind{Worse, Lost, Better, Added, Gone} }
+func becomes() []ChangeKind { return []ChangeKind{Worse, Lost, Less, Better, Added, Gone} }
 
 // title returns the heading above the cells of a kind.
 func (b ChangeKind) title() string {
-	return map[ChangeKind]string{Worse: "Worse", Lost: "Without an answer now", Better: "Better", Added: "New", Gone: "Gone"}[b]
+	return map[ChangeKind]string{Worse: "Worse", Lost: "Without an answer now", Less: "Shows less, and grants less", Better: "Better", Added: "New", Gone: "Gone"}[b]
 }
 
 // A Change describes a changed cell, under its name in the new report.
@@ -292,6 +294,9 @@ func (d *Diff) cell(was, is Cell) {
 			}
 		case len(c.Lost) > 0:
 			c.Become, c.Text = Better, "no longer "+names(c.Lost)
+			if name := is.lacking(was.Acquires); name != "" {
+				c.Become, c.Text = Less, c.Text+", but the acquire "+name+" failed, which succeeded before"
+			}
 		}
 	case decided(was.Verdict):
 		c.Become, c.Text, c.Lost = Lost, cellSays(is)+"; it was: "+cellSays(was), was.Anomalies

@@ -123,7 +123,9 @@ func (c Cell) unlike(h checker.History) string {
 		return "it says otherwise than its history how many commands an operation takes"
 	case is.Lease != c.Lease:
 		return fmt.Sprintf("it says that the lease was %v, and its history says %v", c.Lease, is.Lease)
-	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better):
+	case !reflect.DeepEqual(is.Acquires, c.Acquires):
+		return "it says otherwise than its history which acquires succeeded"
+	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better) || !reflect.DeepEqual(is.NotBetter, c.NotBetter):
 		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, is.AsExpected)
 	}
 	return ""

@@ -235,7 +235,7 @@ func TestStandardIsOfTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := cell("redlock", "s", anomalies(checker.Overlap), nil)
-	c.Nodes, c.History = 5, ""
+	c.Nodes, c.History, c.Acquires = 5, "", reports.Acquires{Acquired: []string{"A1"}}
 	if err := r.Add(0, c); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestStandardIsOfTheRun(t *testing.T) {
 	if got, want := b.String(), `{"strategies":[
 {"name":"redlock","nodes":5}
 ],"scenarios":[
-{"name":"s","hash":"`+h.Scripts[0].Hash+`","shows":{"redlock":["overlap"]}}
+{"name":"s","hash":"`+h.Scripts[0].Hash+`","shows":{"redlock":["overlap"]},"acquires":{"redlock":{"acquired":["A1"]}}}
 ]}
 `; got != want {
 		t.Errorf("the standard is\n%s\nwant\n%s", got, want)

@@ -13,9 +13,9 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// atMost returns the cell with AtMost set.
+// atMost returns the cell with AtMost set. Its reference lock grants nothing that the cell's does not.
 func atMost(c reports.Cell) reports.Cell {
-	c.AtMost = true
+	c.AtMost, c.Reference = true, &reports.ReferenceLock{Strategy: "set-nx-px-lua"}
 	c.Settle()
 	return c
 }
@@ -55,8 +55,8 @@ func TestBetter(t *testing.T) {
 	}
 	text := read(t, dir, reports.ResultsFile)
 	for _, want := range []string{
-		`"anomalies":["overlap"],"expected":["overlap","stale-write"],"as_expected":true,"at_most":true,"better":["stale-write"],"linearizable"`,
-		`"anomalies":[],"expected":["overlap","stale-write"],"as_expected":true,"at_most":true,"better":["overlap","stale-write"],"linearizable"`,
+		`"anomalies":["overlap"],"expected":["overlap","stale-write"],"as_expected":true,"at_most":true,"better":["stale-write"],"reference":{"strategy":"set-nx-px-lua"},"linearizable"`,
+		`"anomalies":[],"expected":["overlap","stale-write"],"as_expected":true,"at_most":true,"better":["overlap","stale-write"],"reference":{"strategy":"set-nx-px-lua"},"linearizable"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("results.json lacks %s:\n%s", want, text)
@@ -132,6 +132,7 @@ func TestJudge(t *testing.T) {
 	}
 	r.Judge(func(c *reports.Cell) {
 		c.Expected, c.AtMost, c.ExpectedBy = anomalies(checker.Ghost, checker.Overlap), true, reports.ByFile
+		c.Reference = &reports.ReferenceLock{Strategy: "set-nx-px-lua"}
 	})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

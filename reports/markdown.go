@@ -67,7 +67,8 @@ func Markdown(w io.Writer, of Source) error {
 		drawn bool // whether cells have diagrams
 	}{
 		{"Not as expected", Cell.Difference, true},
-		{"Better than expected", Cell.Improvement, false},
+		{"Better than expected", improvement, false},
+		{"Shows less, and grants less", lesser, false},
 		{"By chance", Cell.ByChance, false},
 		{"Judged in part", Cell.Reservation, false},
 	} {
@@ -130,6 +131,9 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 		markHeld, markNotApplicable, markNotPlayed)
 	if m.tally.Better > 0 {
 		fmt.Fprintf(b, "; %s better than expected", markBetter)
+	}
+	if m.tally.Less > 0 {
+		fmt.Fprintf(b, "; %s shows less, and grants less", markLess)
 	}
 	if m.tally.Chance > 0 {
 		fmt.Fprintf(b, "; %s by chance, another time more or less", markChance)
@@ -218,7 +222,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		s.metNothing(m, code(c.Strategy))
 	}
 	switch {
-	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.ByChance() == "" && c.Unordered() == "" && c.Leak == "":
+	case c.AsExpected && c.Verdict == Held && len(c.Measures) == 0 && c.Improvement() == "" && c.Unjudged == nil && c.ByChance() == "" && c.Unordered() == "" && c.Leak == "":
 		s.held = append(s.held, code(c.Strategy))
 		return
 	case c.AsExpected && c.Verdict == NotApplicable:

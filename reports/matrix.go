@@ -20,10 +20,10 @@ type Tally struct {
 	Cells                                          int
 	Held, Violated, NotApplicable, Unknown, Failed int
 	// Differing counts the decided cells that differ from their expectation. Better counts the
-	// cells that are as expected with fewer anomalies than allowed. Chance counts the cells whose
-	// anomalies depend on chance. Unjudged counts the decided cells in which server-side anomalies
-	// were not checked.
-	Differing, Better, Chance, Unjudged int
+	// cells that are as expected with fewer anomalies than allowed, Less those of them whose lock
+	// also did less than the reference lock. Chance counts the cells whose anomalies depend on
+	// chance. Unjudged counts the decided cells in which server-side anomalies were not checked.
+	Differing, Better, Less, Chance, Unjudged int
 }
 
 // A square holds what the table shows of a cell.
@@ -32,6 +32,7 @@ type square struct {
 	found      set
 	asExpected bool
 	better     bool
+	less       bool // see [NotBetter]
 	chance     bool
 	unjudged   bool
 	untested   bool
@@ -54,7 +55,7 @@ func (m *Matrix) Add(c Cell) error {
 	if old, ok := m.squares[at]; ok {
 		m.tally.count(old, -1)
 	}
-	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.ByChance() != "", c.Reservation() != "", c.Untested()}
+	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.NotBetter != nil, c.ByChance() != "", c.Reservation() != "", c.Untested()}
 	switch s.verdict {
 	case Held, Violated, NotApplicable, Unknown:
 	default:
@@ -108,6 +109,9 @@ func (t *Tally) count(s square, n int) {
 	if s.better {
 		t.Better += n
 	}
+	if s.less {
+		t.Less += n
+	}
 	if s.chance {
 		t.Chance += n
 	}
@@ -146,6 +150,9 @@ func (t Tally) String() string {
 	if t.Better > 0 {
 		text += fmt.Sprintf(", %d better", t.Better)
 	}
+	if t.Less > 0 {
+		text += fmt.Sprintf(", %d granting less", t.Less)
+	}
 	if t.Chance > 0 {
 		text += fmt.Sprintf(", %d by chance", t.Chance)
 	}
@@ -165,6 +172,7 @@ const (
 	markError         = "!"
 	markDiffers       = "*"
 	markBetter        = "+"
+	markLess          = "<"
 	markChance        = "±"
 	markUnjudged      = "~"
 	markUntested      = "°"
@@ -198,6 +206,8 @@ func (s square) mark(separator string) string {
 		text = markDiffers
 	case s.better:
 		text = markBetter
+	case s.less:
+		text = markLess
 	case s.chance:
 		text = markChance
 	}

@@ -134,8 +134,14 @@ type Cell struct {
 	// means that the strategy gives no such reason.
 	Varies string `json:"varies,omitempty"`
 	// Better holds the Expected anomalies, without the Drawn ones, that the cell did not show
-	// although AtMost makes their absence as expected.
+	// although AtMost makes their absence as expected, and although its lock did all that the
+	// Reference did.
 	Better []checker.Anomaly `json:"better,omitempty"`
+	// NotBetter holds those that a cell did not show whose lock did less. It is nil without such.
+	NotBetter *NotBetter `json:"not_better,omitempty"`
+	// Reference is what the reference lock of the class did under the scenario; nil if it was not
+	// played, as for a cell that shows all that is expected.
+	Reference *ReferenceLock `json:"reference,omitempty"`
 	// AgreesWithSim reports whether the cell showed the same anomalies as in [Reference].
 	// AgreesWithSim is nil if the cell did not run there, or if either of the two cells is not
 	// decided.
@@ -190,8 +196,7 @@ type Cell struct {
 	Leak string `json:"leak,omitempty"`
 	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
-	// SoleHolds is the number of holds that overlapped no other.
-	SoleHolds int `json:"sole_holds,omitempty"`
+	Acquires
 	// FreeWaits says how long clients waited although the lock was free; nil if no client did.
 	FreeWaits *FreeWaits `json:"free_waits,omitempty"`
 	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
@@ -207,27 +212,6 @@ type FreeWaits struct {
 	NineTenths  time.Duration `json:"nine_tenths_ns"` // nine tenths are not longer
 	Most        time.Duration `json:"most_ns"`
 	Undisturbed time.Duration `json:"undisturbed_ns"`
-}
-
-// soleHolds returns the number of holds, given by their begin, that overlapped no other.
-func soleHolds(holds []checker.Hold) (n int) {
-	end, longest := -1, -1 // of the holds before: the latest end, and whose
-	sole := make([]bool, len(holds))
-	for i, b := range holds {
-		sole[i] = b.Began >= end
-		if !sole[i] {
-			sole[longest] = false
-		}
-		if b.Ended > end {
-			end, longest = b.Ended, i
-		}
-	}
-	for _, is := range sole {
-		if is {
-			n++
-		}
-	}
-	return n
 }
 
 func freeWaits(h checker.History) *FreeWaits {
@@ -314,7 +298,7 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
 		}
 	}
 	holds := checker.Holds(h)
-	c.FreeWaits, c.SoleHolds = freeWaits(h), soleHolds(holds)
+	c.FreeWaits, c.Acquires = freeWaits(h), acquiresOf(h, holds)
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(holds)
 	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false
@@ -329,8 +313,8 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History, lock leases.Lock) {
 	}
 }
 
-// Settle orders the cell's lists, and sets AsExpected and Better from the lists, AtMost and the
-// verdict. Settle removes MetNothing from a cell that neither held nor was violated.
+// Settle orders the cell's lists, and sets AsExpected, Better and NotBetter from the lists, AtMost,
+// the Reference and the verdict. Settle removes MetNothing from a cell that neither held nor was violated.
 func (c *Cell) Settle() {
 	c.Anomalies, c.Expected = ordered(c.Anomalies), ordered(c.Expected)
 	if c.Twin != nil {
@@ -342,7 +326,7 @@ func (c *Cell) Settle() {
 	if c.RoundTrips == nil {
 		c.RoundTrips = map[checker.Op]int{}
 	}
-	c.Better = nil
+	c.Better, c.NotBetter = nil, nil
 	if c.Verdict != Held && c.Verdict != Violated {
 		c.MetNothing = nil
 	}
@@ -351,7 +335,9 @@ func (c *Cell) Settle() {
 		missing, extra := c.missing(), c.Extra()
 		c.AsExpected = len(extra) == 0 && (len(missing) == 0 || c.AtMost)
 		if missing = without(missing, c.Drawn); c.AsExpected && len(missing) > 0 {
-			c.Better = missing
+			if c.NotBetter = c.notBetter(missing); c.NotBetter == nil {
+				c.Better = missing
+			}
 		}
 	case NotApplicable:
 		c.AsExpected = true
@@ -464,10 +450,21 @@ func (c Cell) Reservation() string {
 // Improvement lists in a few words the allowed anomalies that the cell did not show. Improvement
 // returns "" if all of them showed.
 func (c Cell) Improvement() string {
+	return improvement(c) + lesser(c)
+}
+
+func improvement(c Cell) string {
 	if len(c.Better) == 0 {
 		return ""
 	}
 	return "better: no " + names(c.Better)
+}
+
+func lesser(c Cell) string {
+	if c.NotBetter == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: no %s, but %s", c.NotBetter.Outcome, names(c.NotBetter.Anomalies), c.NotBetter.Reason)
 }
 
 // ByChance lists the expected anomalies that the cell shows only by chance, with the reason.

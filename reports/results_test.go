@@ -80,7 +80,7 @@ func TestSettleAtMost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := reports.Cell{
-				Verdict: test.verdict, Anomalies: test.found, Expected: test.expected, AtMost: true, Reason: "why",
+				Verdict: test.verdict, Anomalies: test.found, Expected: test.expected, AtMost: true, Reason: "why", Reference: &reports.ReferenceLock{},
 				Better: anomalies(checker.Unavailable), // of an earlier call
 			}
 			c.Settle()

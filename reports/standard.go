@@ -60,6 +60,8 @@ type standardRows struct {
 	Name  string                       `json:"name"`
 	Hash  string                       `json:"hash"`
 	Shows map[string][]checker.Anomaly `json:"shows"`
+	// Acquires holds which acquires of a strategy succeeded.
+	Acquires map[string]Acquires `json:"acquires"`
 	// Unjudged holds the strategies whose server-side anomalies were not checked.
 	Unjudged []string `json:"unjudged,omitempty"`
 }
@@ -92,7 +94,7 @@ func Standard(w io.Writer, resultsFile string) error {
 		out.Strategies = append(out.Strategies, s.traits[name])
 	}
 	for _, script := range s.run.Scripts {
-		row := standardRows{Name: script.Name, Hash: script.Hash, Shows: map[string][]checker.Anomaly{}}
+		row := standardRows{Name: script.Name, Hash: script.Hash, Shows: map[string][]checker.Anomaly{}, Acquires: map[string]Acquires{}}
 		for _, name := range s.strategies.names {
 			c, ok := s.cell(s.first(), name, script.Name)
 			if !ok || !decided(c.Verdict) {
@@ -101,7 +103,7 @@ func Standard(w io.Writer, resultsFile string) error {
 			if c.Anomalies == nil {
 				c.Anomalies = []checker.Anomaly{}
 			}
-			row.Shows[name] = c.Anomalies
+			row.Shows[name], row.Acquires[name] = c.Anomalies, c.Acquires
 			if c.Unjudged != nil {
 				row.Unjudged = append(row.Unjudged, name)
 			}
@@ -142,12 +144,12 @@ func writeLines[T any](b *bufio.Writer, list []T) error {
 	return nil
 }
 
-// otherLocks returns the locks of a class that avoid an anomaly under a scenario according to the
-// standard, and counts those that show it. otherLocks leaves out the locks for which played returns
+// otherLocks returns the locks of a class that avoid an anomaly of a cell according to the standard,
+// and counts those that show it. otherLocks leaves out the locks for which played returns
 // true. If the script's text differs from the standard's, or the run changed the lease, it returns
 // nothing.
-func (s *aggregate) otherLocks(class, scenario string, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
-	at := slices.IndexFunc(s.standard.Scenarios, func(r standardRows) bool { return r.Name == scenario && r.Hash == s.hashes[scenario] })
+func (s *aggregate) otherLocks(class string, c Cell, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
+	at := slices.IndexFunc(s.standard.Scenarios, func(r standardRows) bool { return r.Name == c.Scenario && r.Hash == s.hashes[c.Scenario] })
 	if at < 0 || s.run.TTL != 0 {
 		return nil, 0
 	}
@@ -158,6 +160,7 @@ func (s *aggregate) otherLocks(class, scenario string, a checker.Anomaly, played
 		case !ok || t.class() != class || played(t.Name):
 		case slices.Contains(shows, a):
 			showed++
+		case row.Acquires[t.Name].lacking(c.Acquires) != "":
 		case !slices.Contains(row.Unjudged, t.Name) || !slices.Contains(checker.ServerSide(), a):
 			avoided = append(avoided, t.Name)
 		}

@@ -163,6 +163,7 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 		{markError, markError, "error"},
 		{markDiffers, markDiffers, "differs from expectation"},
 		{markBetter, markBetter, "better than expected"},
+		{markLess, markLess, "shows less, and grants less"},
 		{markChance, markChance, "by chance, another time more or less"},
 		{markUnjudged, markUnjudged, "judged by what clients were told alone"},
 		{markUntested, markUntested, "a line of the script met nothing"},

@@ -69,7 +69,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		fmt.Fprintf(b, "not as expected: %s\n", cell.Difference())
 	case cell.ByChance() != "":
 		fmt.Fprintf(b, "as expected, %s\n", cell.ByChance())
-	case len(cell.Better) > 0:
+	case cell.Improvement() != "":
 		fmt.Fprintf(b, "as expected: at most %s; %s\n", names(cell.Expected), cell.Improvement())
 	case len(cell.Expected) > 0:
 		fmt.Fprintf(b, "as expected: %s\n", names(cell.Expected))

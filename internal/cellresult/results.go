@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // Cell returns the result of a cell that was run, without its expectations and without the path of
@@ -43,6 +45,23 @@ func Expect(cell *reports.Cell, played harness.Cell, file *scenarios.Expectation
 	cell.Expected, cell.AtMost, cell.ExpectedBy = e.Anomalies, e.AtMost, string(e.By)
 	cell.Drawn, cell.Chance = e.Drawn, e.Chance
 	cell.Varies = played.Strategy.HistoryVaries
+}
+
+// Reference returns the strategy with which a cell is compared that shows less than it may: the
+// reference lock of the class, on as many nodes. Refuses says why the class grants less; see
+// [leases.Class.Reference]. Reference returns false if the registry lacks that strategy, or if the
+// cell's lock uses another service.
+func Reference(lock strategies.Strategy, registry strategies.Registry) (reference strategies.Strategy, refuses string, ok bool) {
+	class, _ := leases.ClassOf(checker.History{}, leases.LockOf(lock))
+	name, refuses := class.Reference()
+	reference, ok = registry.Lookup(name)
+	if !ok || lock.RunsOn() != reference.RunsOn() {
+		return reference, "", false
+	}
+	if on, err := reference.On(max(1, lock.Nodes)); err == nil {
+		reference = on
+	}
+	return reference, refuses, true
 }
 
 // byClass reports whether a cell is judged by the class of its lock: the author of the script did not

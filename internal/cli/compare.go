@@ -27,7 +27,9 @@ files.
 
 A cell is
   worse   if it shows an anomaly that it did not show before
-  better  if it shows fewer anomalies, and no other
+  less    if it shows fewer anomalies, and grants less: an acquire failed that had
+          succeeded while no client held
+  better  if it shows fewer anomalies, and no other, and grants as much
   new     if only NEW has the cell
   gone    if only OLD has the cell
 

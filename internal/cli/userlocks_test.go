@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
@@ -32,6 +33,8 @@ func users() []strategies.Strategy {
 		}),
 		fencedAs("my-slip", slip()),
 		lucky(),
+		idle("my-idle"),
+		idle("my-idle-replicas", "replicas"),
 	}
 }
 
@@ -41,6 +44,26 @@ func lucky() strategies.Strategy {
 	s.Nondeterministic = map[string]string{"flush": "it draws lots"}
 	return s
 }
+
+// idle is a lock that nobody gets but the warm-up.
+func idle(name string, tags ...string) strategies.Strategy {
+	return strategies.Strategy{
+		Name: name, Summary: "refuses every acquire but that of the warm-up", Source: "here", Tags: append(tags, strategies.TagSingle),
+		Expected: map[string][]string{"flush": {"overlap", "lost-lock", "unavailable"}, "gc-pause-holding": {"overlap", "unavailable"}},
+		New: func(env strategies.Env) (strategies.Lock, error) {
+			if strings.Contains(env.Key, "warm-up") {
+				return myLock{env}, env.Check(name, 1)
+			}
+			return noLock{}, env.Check(name, 1)
+		},
+	}
+}
+
+// noLock is never acquired.
+type noLock struct{}
+
+func (noLock) Acquire(context.Context) error { return strategies.ErrNotAcquired }
+func (noLock) Release(context.Context) error { return strategies.ErrNotHeld }
 
 // slipIn is the environment variable that names a scenario of which the strategy
 // my-slip speaks.

@@ -199,7 +199,7 @@ func Files() map[string]FileFloors {
 		"reports": {
 			Floors: [][]string{
 				{"text", "index"},
-				{"results", "read", "history", "commands", "benchmarks"},
+				{"results", "acquires", "read", "history", "commands", "benchmarks"},
 				{"journal", "mark"},
 				{"story", "rows", "repeats", "summary", "verdicttext", "filter", "diagram", "spans", "points", "faultspans"},
 				{"matrix", "agreement", "aggregate", "avoidable", "standard", "diff", "diffformats", "stopwatch", "source", "stories"},

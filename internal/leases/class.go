@@ -27,9 +27,46 @@ const (
 	MajorityWatchdog Class = "majority-watchdog"
 )
 
+// classes lists what docs/leases.md says of the classes, in its order.
+var classes = []struct {
+	name Class
+	// reference is the built-in strategy that grants what a lock of the class should grant.
+	reference string
+	// refuses completes "the class documents that …"; empty if it documents no refusal.
+	refuses string
+}{
+	{Lease, "set-nx-px-lua", ""},
+	{Validity, "set-nx-px-lua", ""},
+	{Notifies, "set-nx-px-lua", ""},
+	{Watchdog, "redisson", ""},
+	{WatchdogNotifies, "redisson", ""},
+	{Reentrant, "redisson", ""},
+	{Fencing, "fenced", ""},
+	{Queue, "set-nx-px-lua", ""},
+	{Replicas, "set-nx-px-lua", "a lock that waits for replicas refuses to be acquired while too few confirm"},
+	{Forever, "set-nx-px-lua", ""},
+	{Majority, "redlock", ""},
+	{MajorityWatchdog, "redlock", ""},
+}
+
 // Classes returns all classes in the order of docs/leases.md.
-func Classes() []Class {
-	return []Class{Lease, Validity, Notifies, Watchdog, WatchdogNotifies, Reentrant, Fencing, Queue, Replicas, Forever, Majority, MajorityWatchdog}
+func Classes() (list []Class) {
+	for _, c := range classes {
+		list = append(list, c.name)
+	}
+	return list
+}
+
+// Reference returns the name of the class's reference lock, a built-in strategy: a lock that shows
+// less is better only if it grants what the reference lock grants. Refuses says why the class refuses
+// acquires nevertheless; empty if it documents no such refusal.
+func (c Class) Reference() (strategy, refuses string) {
+	for _, of := range classes {
+		if of.name == c {
+			return of.reference, of.refuses
+		}
+	}
+	return "", ""
 }
 
 // ClassNames returns the names of all classes: the tags that declare them.

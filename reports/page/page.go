@@ -36,6 +36,7 @@ type Head struct {
 	Provenance [][2]string // names and values
 	Unexpected []Group     // cells that differ from their expectation
 	Better     []Group
+	Less       []Group // cells that show less, and grant less
 	Ranking    []Rank
 	Measured   bool // whether quantiles were measured
 	Worlds     []string

@@ -28,6 +28,9 @@ type Expectations struct {
 	said  *scenarios.Expectations // the parsed file; nil if --expect is not set
 	cells map[pair]harness.Cell
 	read  func() (*scenarios.Expectations, []byte, error) // reads and parses the file again
+	// references holds what the reference locks did under the scenarios of cells that show less than
+	// they may.
+	references map[pair]*reports.ReferenceLock
 }
 
 // Observed replaces the strategies by those of the list, which have the tags that [Settings.Observe] added.
@@ -87,6 +90,7 @@ func (o *Settings) Expectations(cmd *cobra.Command, registry strategies.Registry
 // differ.
 func (e *Expectations) Of(c *reports.Cell) {
 	cellresult.Expect(c, e.cells[pairOf(*c)], e.said)
+	c.Reference = e.references[pairOf(*c)]
 }
 
 // Absent returns the keys of user scripts that the file names for a played strategy, but that this

@@ -35,6 +35,7 @@ type oneCell struct {
 	Script   selection.Chosen
 	Strategy strategies.Strategy
 	expected *Expectations
+	registry strategies.Registry
 }
 
 // CellArgs requires the names of a strategy and a scenario. The strategy may be omitted if
@@ -99,7 +100,7 @@ func (o *Settings) ChooseCell(cmd *cobra.Command, a *kit.App, args []string) (*o
 		return nil, err
 	}
 	expected.Observed(list)
-	return &oneCell{script, list[0], expected}, nil
+	return &oneCell{script, list[0], expected, registry}, nil
 }
 
 // PlayCell plays a cell and returns its result and history. The history is empty if the run
@@ -120,6 +121,10 @@ func (o *Settings) PlayCell(cmd *cobra.Command, c *oneCell) (cell reports.Cell, 
 	if errors.Is(err, context.Canceled) {
 		return cell, history, kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
 	}
+	if err != nil {
+		return cell, history, err
+	}
+	err = o.CompareWithReferences(cmd.Context(), c.expected, c.registry, []selection.Chosen{c.Script}, func(visit func(reports.Cell) error) error { return visit(cell) })
 	if err != nil {
 		return cell, history, err
 	}

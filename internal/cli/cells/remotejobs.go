@@ -441,7 +441,7 @@ func (s *Remote) read(q question, answer queue.Answer) (result workerpool.Result
 		MetNothing: cell.MetNothing, Lease: cell.Lease, Late: q.Late, Reruns: len(q.Late),
 		// Fields that a history determines, for cells that come without one.
 		Witnesses: cell.Witnesses, Findings: cell.Findings, Class: cell.Class, Unjudged: cell.Unjudged, Linearizable: cell.Linearizable, Conflict: cell.Conflict,
-		Commands: cell.Commands, Nodes: cell.Nodes, Validity: cell.Validity, Tokens: cell.Tokens, Together: cell.Together, FreeWaits: cell.FreeWaits, SoleHolds: cell.SoleHolds, Leak: cell.Leak,
+		Commands: cell.Commands, Nodes: cell.Nodes, Validity: cell.Validity, Tokens: cell.Tokens, Together: cell.Together, FreeWaits: cell.FreeWaits, Acquires: cell.Acquires, Leak: cell.Leak,
 	}
 	switch is := decided(result); {
 	case !is && cell.Verdict == reports.NotApplicable && !q.Place.Real():

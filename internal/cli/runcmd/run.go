@@ -240,6 +240,11 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 			refused = kit.Exit(kit.ExitUndecided, fmt.Errorf("nothing was accepted: %v", refused))
 		}
 	}
+	if !interrupted {
+		if err := o.CompareWithReferences(cmd.Context(), expected, registry, scripts, report.Cells); err != nil {
+			return err
+		}
+	}
 	report.Judge(expected.Of)
 	if !interrupted { // an interrupted run still writes a report of its finished cells
 		report.Until(cmd.Context().Err)

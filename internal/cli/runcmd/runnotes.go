@@ -90,7 +90,9 @@ func (r *runNotes) add(c reports.Cell) {
 		if r.by == nil {
 			r.by = map[string]int{}
 		}
-		r.by[c.ExpectedBy]++
+		if len(c.Better) > 0 {
+			r.by[c.ExpectedBy]++
+		}
 		r.better.Add(of + text)
 	}
 }
