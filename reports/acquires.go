@@ -65,11 +65,11 @@ type ReferenceLock struct {
 }
 
 // NotBetter describes a cell that does not show what it may show, and whose lock does less than others.
-// Nobody overlaps where nobody gets the lock.
+// A lock that no client gets shows no overlap either.
 type NotBetter struct {
 	Outcome   NotBetterOutcome  `json:"outcome"`
 	Anomalies []checker.Anomaly `json:"anomalies"`
-	// Reason completes the sentence "It does not show them, but …".
+	// Reason is a clause that follows "but".
 	Reason string `json:"reason"`
 }
 
