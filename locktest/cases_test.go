@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -182,6 +183,18 @@ func cases() []testing.InternalTest {
 			} {
 				t.Run(kind.name, func(t *testing.T) { locktest.Run(t, kind.Subject, locktest.Only("contention")) })
 			}
+		}},
+		{Name: "TestShowsLess", F: func(t *testing.T) {
+			locktest.Run(t, sound(), locktest.Only("contention"), locktest.Accepts("contention", "overlap"))
+		}},
+		{Name: "TestGrantsLess", F: func(t *testing.T) {
+			locktest.Run(t, locktest.Subject{New: func(env locktest.Env) (locktest.Lock, error) {
+				l := newSimple(env)
+				if strings.HasPrefix(env.Owner, "B") && !strings.Contains(env.Key, "warm-up") {
+					l.acquire = func(context.Context) error { return locktest.ErrNotAcquired }
+				}
+				return l, nil
+			}}, locktest.Only("contention"), locktest.Accepts("contention", "overlap", "unavailable"))
 		}},
 		{Name: "TestRefused", F: func(t *testing.T) {
 			locktest.Run(t, locktest.Subject{Refused: []error{errTaken}, New: func(env locktest.Env) (locktest.Lock, error) {

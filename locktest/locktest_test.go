@@ -89,6 +89,8 @@ func TestCases(t *testing.T) {
 		{name: "TestExploreSound"},
 		{name: "TestExploreNoFault", fails: true},
 		{name: "TestKinds"},
+		{name: "TestShowsLess"},
+		{name: "TestGrantsLess"},
 		{name: "TestRefused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

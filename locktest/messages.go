@@ -41,12 +41,10 @@ func (test *test) summary() string {
 // passed returns the text for a scenario with the expected result.
 func passed(cell reports.Cell) string {
 	switch {
-	case cell.NotBetter != nil:
-		return string(cell.Verdict) + "; " + cell.Improvement()
-	case cell.Verdict == reports.Held && len(cell.Better) == 0:
-		return "held"
+	case cell.Improvement() != "":
+		return fmt.Sprintf("shows %s, and may show %s; %s", list(cell.Anomalies), list(cell.Expected), cell.Improvement())
 	case cell.Verdict == reports.Held:
-		return "held; others of its kind show " + list(cell.Better)
+		return "held"
 	}
 	if cell.ExpectedBy != reports.ByClass {
 		return "shows " + list(cell.Anomalies) + ", as it may"
