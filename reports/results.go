@@ -137,8 +137,8 @@ type Cell struct {
 	// although AtMost makes their absence as expected, and although its lock did all that the
 	// Reference did.
 	Better []checker.Anomaly `json:"better,omitempty"`
-	// NotBetter holds those that a cell did not show whose lock did less. NotBetter is nil if there
-	// are none.
+	// NotBetter holds those that a cell did not show whose lock did less. NotBetter is nil for a
+	// cell that is better or as expected.
 	NotBetter *NotBetter `json:"not_better,omitempty"`
 	// Reference is what the reference lock of the class did under the scenario; nil if it was not
 	// played, as for a cell that shows all that is expected.
