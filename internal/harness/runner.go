@@ -245,7 +245,7 @@ func (s *runner) setup(name string, life int) client.Setup {
 		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
 		Key: s.key, WarmUp: s.key + ":warm-up:" + name, TTL: s.ttl, Thread: s.script.Threads[name],
 		Seed: s.cell.Seed, Replicas: s.script.Replicas, Nodes: s.history.Meta.Nodes,
-		Retries: s.script.Retries, ReadTimeout: s.script.ReadTimeout.Of(s.ttl), IgnoreContext: s.script.IgnoreContext,
+		RealTime: !s.bubble, Retries: s.script.Retries, ReadTimeout: s.script.ReadTimeout.Of(s.ttl), IgnoreContext: s.script.IgnoreContext,
 	}
 }
 

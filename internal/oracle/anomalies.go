@@ -99,8 +99,7 @@ func foreignExtend(r run, w []int) error {
 		}
 		before, after, err := r.foreign(w[0], at)
 		same := before.Value == after.Value && before.Owner == after.Owner
-		from := min(before.Expires, r.granted(after.Server, w[0], at))
-		longer := after.Expires == 0 || after.Expires-from > r.tolerance()
+		longer := after.Expires == 0 || after.Expires > before.Expires && after.Expires-r.granted(after.Server, w[0], at) > r.tolerance()
 		return errors.Join(err, need(same && before.Expires != 0 && longer, "prolonged"))
 	})
 }

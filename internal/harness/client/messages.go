@@ -28,6 +28,8 @@ type Setup struct {
 	Replicas int `json:"replicas,omitempty"`
 	// Nodes are the names of the Redis nodes, in the strategy's order.
 	Nodes []string `json:"nodes"`
+	// RealTime reports whether the client runs in real time.
+	RealTime bool `json:"real_time,omitempty"`
 	// Retries is the number of retries of a command. ReadTimeout is the time limit of one attempt,
 	// or of one connection. With IgnoreContext, deadlines of contexts do not shorten that limit.
 	Retries       int           `json:"retries,omitempty"`

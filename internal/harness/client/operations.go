@@ -121,13 +121,17 @@ func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
 }
 
 // attempts returns the number of attempts per lease for a lock without TryAcquire. The resulting
-// timeout permits one attempt, before the pause that precedes a second one. On servers of another
-// service an attempt may include a connection with a login, so the timeout is longer.
+// timeout permits one attempt, before the pause that precedes a second one. In real time the timeout is
+// longer than a machine may be late without another play of the cell. On servers of another service an
+// attempt may include a connection with a login.
 func (c *Client) attempts() time.Duration {
-	if c.strategy.RunsOn() == strategies.Redis {
-		return 100
+	switch {
+	case c.strategy.RunsOn() != strategies.Redis:
+		return 10
+	case c.setup.RealTime:
+		return 20
 	}
-	return 10
+	return 100
 }
 
 func (c *Client) invoke(ctx context.Context, op checker.Op) error {
