@@ -286,6 +286,9 @@ func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, 
 			break
 		}
 	}
+	if s.bound.Runs > 0 && s.result.Runs >= s.bound.Runs && s.result.Cut == "" {
+		s.result.Cut = fmt.Sprintf("more than %d scripts", s.bound.Runs)
+	}
 	s.doubt()
 	if s.progress != nil {
 		s.progress(s.result)
@@ -371,7 +374,7 @@ func (s *search) findings(p *searchNode, all []checker.Anomaly) []leases.Finding
 	}
 	list := leases.Judge(p.trail.whole(s.meta), s.bound.Lock)
 	return slices.DeleteFunc(list, func(f leases.Finding) bool {
-		return !slices.Contains(open, f.Anomaly) || f.Anomaly == checker.Unavailable && f.Outcome == leases.Limitation && p.away()
+		return !slices.Contains(open, f.Anomaly) || f.Anomaly == checker.Unavailable && f.Outcome == leases.Limitation && (p.away() || f.ByHold())
 	})
 }
 

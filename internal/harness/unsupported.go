@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -55,12 +56,21 @@ func missingIn(command, reply string) string {
 	if !strings.Contains(reply, "syntax error") {
 		return ""
 	}
-	for _, o := range rediscmd.Of(words).Options {
-		if slices.Contains(words, o.Word) {
-			return rediscmd.Of(words).Name + " " + o.Word
+	c := rediscmd.Of(words)
+	gap, newest := "", []int{7} // all servers and the simulation have what is older: such an error is the lock's own
+	for _, o := range c.Options {
+		if since := release(o); slices.Contains(words, o.Word) && slices.Compare(since, newest) > 0 {
+			gap, newest = c.Name+" "+o.Word, since
 		}
 	}
-	return ""
+	return gap
+}
+
+// release returns the numbers of the first release that has an option.
+func release(o rediscmd.Option) []int {
+	numbers := make([]int, 3)
+	fmt.Sscanf(cmp.Or(o.Redis, o.Valkey), "%d.%d.%d", &numbers[0], &numbers[1], &numbers[2])
+	return numbers
 }
 
 // missing returns the command that an error text calls unknown, if a released server has it; empty

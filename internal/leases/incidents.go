@@ -74,7 +74,7 @@ func incidents(h checker.History) []incident {
 			if e.Direction == "push" { // a message that a lock must be able to miss
 				continue
 			}
-			open(incident{effect: cutOff, from: min(t, sentOr(e)), client: e.Client, node: e.Node, text: "a " + e.Direction + " of " + e.Client + " was held"})
+			open(incident{effect: cutOff, from: min(t, sentOr(e)), client: e.Client, node: e.Node, text: "a " + e.Direction + " of " + e.Client + wasHeld})
 		case checker.Passed:
 			end(t, func(i incident) bool { return i.effect == cutOff && i.client == e.Client && i.node == e.Node })
 		case checker.Dropped:

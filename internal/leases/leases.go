@@ -9,6 +9,7 @@ package leases
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -49,6 +50,12 @@ type Finding struct {
 	// Occurrences counts the occurrences by outcome.
 	Occurrences map[Outcome]int `json:"occurrences"`
 }
+
+// wasHeld ends the reason of a finding that a held message excuses.
+const wasHeld = " was held"
+
+// ByHold reports whether a message that the script held excuses the finding.
+func (f Finding) ByHold() bool { return strings.HasSuffix(f.Reason, wasHeld) }
 
 // String returns the finding as a clause: "bug: overlap: B got the lock at 4.2s, within …".
 func (f Finding) String() string {
