@@ -202,6 +202,7 @@ nor the exit status.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		runcmd.NewCommand(a),
+		runcmd.NewTestCommand(a),
 		newTraceCommand(a),
 		newPlayCommand(a),
 		explorecmd.NewCommand(a),

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -33,6 +34,13 @@ func users() []strategies.Strategy {
 		}),
 		fencedAs("my-slip", slip()),
 		lucky(),
+		{
+			Name: "my-sidecar", Summary: "SET NX PX, then the owner in a key beside it", Source: "here",
+			Tags: []string{strategies.TagSingle},
+			New: func(env strategies.Env) (strategies.Lock, error) {
+				return sidecarLock{env}, env.Check("my-sidecar", 1)
+			},
+		},
 		idle("my-idle"),
 		idle("my-idle-replicas", "replicas"),
 	}
@@ -64,6 +72,31 @@ type noLock struct{}
 
 func (noLock) Acquire(context.Context) error { return strategies.ErrNotAcquired }
 func (noLock) Release(context.Context) error { return strategies.ErrNotHeld }
+
+// sidecarLock keeps its owner in a second key. Until that is written it names the owner before, whose
+// release then removes the lock.
+type sidecarLock struct{ env strategies.Env }
+
+func (l sidecarLock) keys() []string { return []string{l.env.Key, "{" + l.env.Key + "}:owner"} }
+
+func (l sidecarLock) Acquire(ctx context.Context) error {
+	return strategies.Poll(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		won, err := l.env.Nodes[0].SetNX(ctx, l.keys()[0], 1, l.env.TTL).Result()
+		if err == nil && !won {
+			return strategies.ErrNotAcquired
+		}
+		return errors.Join(err, l.env.Nodes[0].Set(ctx, l.keys()[1], l.env.Owner, 2*l.env.TTL).Err())
+	})
+}
+
+func (l sidecarLock) Release(ctx context.Context) error {
+	const release = `if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end return redis.call("DEL", KEYS[1], KEYS[2])`
+	n, err := l.env.Nodes[0].Eval(ctx, release, l.keys(), l.env.Owner).Int()
+	if err == nil && n == 0 {
+		err = strategies.ErrNotHeld
+	}
+	return err
+}
 
 // slipIn is the environment variable that names a scenario of which the strategy
 // my-slip speaks.

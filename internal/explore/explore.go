@@ -50,6 +50,9 @@ type Bound struct {
 	Moves int
 	// States is the largest number of states to keep; 0 means no limit.
 	States int
+	// Runs is the number of scripts after which the search ends; 0 means no limit. The scripts that
+	// were played together with the last one count, too.
+	Runs int
 	// UntilFirst ends the search at the first finding that is a bug.
 	UntilFirst bool
 	// Until ends the search at the first finding of one of these anomalies.
@@ -103,7 +106,7 @@ func (b Bound) Check() error {
 		is, least, most int
 	}{
 		{"clients", b.Clients, 1, MaxClients}, {"rounds", b.Rounds, 1, MaxRounds}, {"moves", b.Moves, 0, MaxMoves},
-		{"states", b.States, 0, MaxStates}, {"shards", b.Shards, 0, MaxShards}, {"shard", b.Shard, min(1, b.Shards), b.Shards},
+		{"states", b.States, 0, MaxStates}, {"runs", b.Runs, 0, MaxStates}, {"shards", b.Shards, 0, MaxShards}, {"shard", b.Shard, min(1, b.Shards), b.Shards},
 	} {
 		if n.is < n.least || n.is > n.most {
 			return fmt.Errorf("%s %d: must be between %d and %d", n.name, n.is, n.least, n.most)

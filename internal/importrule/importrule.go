@@ -80,10 +80,11 @@ func Floors() []Floor {
 		{
 			Name: "engines", Content: "run cells, search schedules, measure costs; open worlds",
 			Packages: []string{
-				"internal/harness", "internal/explore", "internal/worlds", "internal/containers", "internal/bench", "internal/services", "internal/cellresult",
+				"internal/harness", "internal/explore", "internal/battery", "internal/worlds", "internal/containers", "internal/bench", "internal/services", "internal/cellresult",
 				"internal/queue/item", "faults/docker/dockertest", "faults/process/processtest",
 			},
 			Within: map[string][]string{
+				"internal/battery":    {"internal/explore"},
 				"internal/bench":      {"internal/harness", "internal/worlds"},
 				"internal/cellresult": {"internal/harness"},
 				"internal/containers": {"internal/worlds"},

@@ -105,7 +105,7 @@ func (q *QueueFlags) Check(cmd *cobra.Command) error {
 	for _, name := range []string{queueFlag, "queue-creds", "queue-ca", "queue-cert", "queue-key"} {
 		f := cmd.Flags().Lookup(name)
 		switch {
-		case !f.Changed:
+		case f == nil || !f.Changed: // not every command that plays cells has a queue
 		case f.Value.String() == "":
 			return kit.Usage("--%s is empty: leave it out, or give what it is to be", name)
 		case !cmd.Flags().Changed(queueFlag):

@@ -43,6 +43,10 @@ type runOptions struct {
 	quiet     bool
 	verbose   bool
 	failOn    string
+	// silent prints nothing: the command test says what came out.
+	silent bool
+	// played holds the strategies as they were played, with the tags that were observed.
+	played []strategies.Strategy
 }
 
 func NewCommand(a *kit.App) *cobra.Command {
@@ -184,6 +188,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 		return err
 	}
 	expected.Observed(list)
+	o.played = list
 	o.Warn(cmd)
 	each := len(list) * len(scripts)
 	total := each * len(o.Worlds)
@@ -272,6 +277,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 		if of.Since, err = since(baseline, of.Results); err != nil {
 			return err
 		}
+	}
+	if o.silent {
+		return err
 	}
 	s := summary{strict: o.failOn != ""}
 	said := &runNotes{program: a.Program, registry: a.Everything, o: &o.Settings, scripts: scripts, expected: expected, accepted: accepted}

@@ -1,0 +1,143 @@
+// Package battery is the standard list of searches for a lock: each kind of fault alone, then each
+// kind with a step of time. What a lock is searched for so does not depend on who knows which fault it
+// fails by.
+//
+// What is declared of a lock comes in, searches and their results go out. The package plays nothing:
+// an [explore.Player] does.
+package battery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/leases"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// A Search is one search of the battery.
+type Search struct {
+	// Faults are the kinds of faults that happen; empty for none. The second of two is
+	// [explore.Tick].
+	Faults []explore.BudgetKind
+	Bound  explore.Bound
+}
+
+// String returns the faults of the search, as in "crash" or "crash and tick".
+func (s Search) String() string {
+	if len(s.Faults) == 0 {
+		return "no fault"
+	}
+	var words []string
+	for _, f := range s.Faults {
+		words = append(words, string(f))
+	}
+	text := strings.Join(words, " and ")
+	if s.Bound.Retries > 0 {
+		text += " with a retry"
+	}
+	return text
+}
+
+// order holds the kinds of faults, those first that break most locks.
+var order = []explore.BudgetKind{
+	explore.Advance, explore.LoseReply, explore.Cancel, explore.LoseRequest, explore.Crash, explore.ClientRestart,
+	explore.Restart, explore.RestartEmpty, explore.Flush, explore.Hang, explore.ClientClock, explore.NodeClock, explore.NodeClockBack,
+	explore.Pause, explore.Partition, explore.Failover,
+}
+
+// The numbers of scripts that a search may play. They decide how long a search takes, and are the same
+// on each machine. A lock that renews its lease has more states with one kind of fault than another.
+const (
+	singleRuns   = 2000
+	renewingRuns = 2500
+	pairRuns     = 300
+)
+
+// Searches returns the searches for a lock with these tags: those with at most one kind of fault, which
+// should be exhausted, and those of pairs. The base bound has the lock's nodes, its lease and what is
+// declared of it.
+func Searches(base explore.Bound, tags []string) (singles, pairs []Search) {
+	base.Clients, base.Rounds = 2, 1
+	base.Extend = slices.Contains(tags, strategies.TagExtending)
+	base.Reenter = slices.Contains(tags, string(leases.Reentrant))
+	runs := singleRuns
+	if slices.Contains(tags, strategies.TagRenewing) {
+		runs = renewingRuns
+	}
+	search := func(runs int, faults ...explore.BudgetKind) Search {
+		b := base
+		b.Budget, b.Runs = map[explore.BudgetKind]int{}, runs
+		for _, f := range faults {
+			b.Budget[f] = 1
+		}
+		b.Replicas = max(b.Replicas, b.Budget[explore.Failover])
+		return Search{Faults: faults, Bound: b}
+	}
+	ticking := search(runs, explore.Tick)
+	ticking.Bound.Budget[explore.Tick] = 2 // a renewal, and what follows it
+	singles = []Search{search(runs), ticking}
+	for _, f := range order {
+		singles = append(singles, search(runs, f))
+		pairs = append(pairs, search(pairRuns, f, explore.Tick))
+	}
+	retried := search(runs, explore.LoseReply)
+	retried.Bound.Retries = 1
+	return append(singles, retried), pairs
+}
+
+// A Result is what the searches found.
+type Result struct {
+	// Findings holds the worst outcome of each anomaly, with a shortest script of it.
+	Findings []Finding
+	// Searched holds the searches that were made, with their numbers.
+	Searched []Searched
+}
+
+// A Finding is a finding of one of the searches.
+type Finding struct {
+	explore.Finding
+	Search Search
+}
+
+// Searched is a search that was made.
+type Searched struct {
+	Search
+	explore.Result
+}
+
+// Run makes the searches one after the other. Tell, if not nil, is called after each. Run blocks until all
+// are made or ctx is done; then the result has what was found so far, and the error is the cause. Other
+// errors are the player's.
+func Run(ctx context.Context, searches []Search, player explore.Player, tell func(Searched)) (Result, error) {
+	var r Result
+	best := map[checker.Anomaly]int{} // index in Findings
+	for _, s := range searches {
+		result, err := explore.Search(ctx, s.Bound, player, nil)
+		if err != nil {
+			return r, fmt.Errorf("search with %s: %w", s, err)
+		}
+		done := Searched{s, result}
+		r.Searched = append(r.Searched, done)
+		for _, f := range result.Findings {
+			i, known := best[f.Anomaly]
+			switch {
+			case !known:
+				best[f.Anomaly] = len(r.Findings)
+				r.Findings = append(r.Findings, Finding{f, s})
+			case f.Outcome.Worse(r.Findings[i].Outcome):
+				r.Findings[i] = Finding{f, s}
+			}
+		}
+		if tell != nil {
+			tell(done)
+		}
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+	}
+	return r, nil
+}
