@@ -51,6 +51,7 @@ func Scripts(patterns ...string) Option { return Option{of: scripts, names: patt
 // options holds the evaluated options of one test.
 type options struct {
 	scripts  []*scenarios.Script // to run
+	whole    bool                // without Only
 	files    map[string]string   // of the user's own scripts, by their keys
 	promises map[string]promise  // by the scripts' keys
 }
@@ -82,10 +83,10 @@ func read(list []Option) (*options, error) {
 			return nil, fmt.Errorf("an Option that says nothing: they come from Survives, Accepts, Only and Scripts")
 		}
 	}
-	o.scripts = all
+	o.scripts, o.whole = all, true
 	for _, option := range list {
 		if option.of == only {
-			o.scripts = o.scripts[:0:0]
+			o.scripts, o.whole = o.scripts[:0:0], false
 		}
 	}
 	for _, option := range list {

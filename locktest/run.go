@@ -18,12 +18,15 @@ import (
 )
 
 // Run runs scenarios against the lock, each as a subtest: the library's scenarios and those of
-// [Scripts]. A subtest fails
+// [Scripts]. Then the subtest search searches the lock's schedules with each kind of fault, as lockfault
+// test does; with -short, or with the option [Only], it does not. A finding of a search is saved as a
+// script, as by [Explore]. A subtest fails
 //
 //   - if the lock shows an anomaly that the options do not allow: see [Survives] and [Accepts];
 //   - without an option for the scenario, if the lock shows an unexpected anomaly. The file of an
 //     earlier run with LOCKFAULT_ACCEPT=1 lists the expected anomalies, or else the scenario's
 //     expectations for locks of this kind;
+//   - if a search shows a bug with an anomaly that the test accepts under no scenario;
 //   - if the lock panics, ignores its context or stops virtual time.
 //
 // The test as a whole fails if the lock leaves goroutines running, and names each of them once. A scenario that does not apply to the lock is skipped.
@@ -48,6 +51,12 @@ func Run(t *testing.T, s Subject, opts ...Option) {
 	}
 	if twice {
 		t.Fatalf("locktest: %s", test.calledTwice())
+	}
+	if test.options.whole && test.stuck == "" && !testing.Short() {
+		t.Run("search", func(t *testing.T) {
+			t.Helper()
+			test.searchAll(t)
+		})
 	}
 	if err := test.finish(t); err != nil {
 		t.Errorf("locktest: %v", err)
