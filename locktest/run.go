@@ -11,6 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cellresult"
 	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/leases"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/internal/vtime"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -19,7 +20,7 @@ import (
 
 // Run runs scenarios against the lock, each as a subtest: the library's scenarios and those of
 // [Scripts]. Then the subtest search searches the lock's schedules with each kind of fault, as lockfault
-// test does; with -short, or with the option [Only], it does not. A finding of a search is saved as a
+// test does; with -short, or with the option [Only], it does not, nor if a scenario failed. A finding of a search is saved as a
 // script, as by [Explore]. A subtest fails
 //
 //   - if the lock shows an anomaly that the options do not allow: see [Survives] and [Accepts];
@@ -52,15 +53,26 @@ func Run(t *testing.T, s Subject, opts ...Option) {
 	if twice {
 		t.Fatalf("locktest: %s", test.calledTwice())
 	}
-	if test.options.whole && test.stuck == "" && !testing.Short() {
+	if test.options.whole && !testing.Short() && !t.Failed() && test.leak() == "" { // what scenarios show is mended first
 		t.Run("search", func(t *testing.T) {
 			t.Helper()
+			racetest.Skip(t)
 			test.searchAll(t)
 		})
 	}
 	if err := test.finish(t); err != nil {
 		t.Errorf("locktest: %v", err)
 	}
+}
+
+// leak returns a goroutine of the lock that outlived its client; empty if there was none.
+func (test *test) leak() string {
+	for _, o := range test.played {
+		if o.cell.Leak != "" {
+			return o.cell.Leak
+		}
+	}
+	return ""
 }
 
 // calledTwice returns the error text for a test that calls this package more than once.

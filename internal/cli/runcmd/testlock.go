@@ -110,7 +110,10 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	if _, err := reports.Scan(filepath.Join(o.out, reports.ResultsFile), func(c reports.Cell) error { v.add(c); return nil }); err != nil {
 		return err
 	}
-	if v.why = o.unsearchable(); v.why == "" {
+	if v.why = o.unsearchable(); v.why == "" && v.leak != "" {
+		v.why = "each schedule would leave a goroutine behind"
+	}
+	if v.why == "" {
 		if err := o.search(cmd, &v); err != nil {
 			return err
 		}
