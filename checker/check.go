@@ -17,27 +17,16 @@ func Check(h History) Verdict {
 
 // verdict returns the verdict on a finished history; call finish first.
 func (f *index) verdict() Verdict {
-	v := Verdict{Unjudged: f.unjudged}
-	for i := range table {
-		d := &table[i]
-		if v.Unjudged != nil && d.ServerSide {
-			continue
-		}
-		d.find(f, func(w *Witness) bool {
-			w.Anomaly = d.Name
-			v.Witnesses = append(v.Witnesses, *w)
-			return false
-		})
-	}
-	return v
+	return Verdict{Witnesses: f.witnesses(1), Unjudged: f.unjudged}
 }
 
 // Occurrences returns a witness of each occurrence of each anomaly that [Check] finds in the
 // history, in the order of [Anomalies], but at most so many of each. The first witness of each
 // anomaly is the witness that Check returns; the others are not in any particular order.
-func Occurrences(h History, most int) []Witness {
-	f := derive(h)
-	var all []Witness
+func Occurrences(h History, most int) []Witness { return derive(h).witnesses(most) }
+
+// witnesses returns at most so many witnesses of each anomaly.
+func (f *index) witnesses(most int) (all []Witness) {
 	for i := range table {
 		d := &table[i]
 		if f.unjudged != nil && d.ServerSide {

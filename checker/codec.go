@@ -160,7 +160,8 @@ var eventLines = jsonscan.LinesOf[Event]()
 // line for another format, unknown fields or kinds, and events out of order. An error of r is
 // returned wrapped.
 func Decode(r io.Reader) (History, error) {
-	lines := &lineReader{in: bufio.NewReaderSize(r, 1<<16)}
+	lines := &lineReader{Scanner: bufio.NewScanner(r)}
+	lines.Buffer(make([]byte, 1<<16), maxLine)
 	text, err := lines.next()
 	if errors.Is(err, io.EOF) {
 		return History{}, errors.New("checker: the history is empty; its first line should say what it is of")
@@ -241,27 +242,21 @@ func decodeLine(text []byte, v any) error {
 }
 
 type lineReader struct {
-	in *bufio.Reader
-	n  int // lines read
+	*bufio.Scanner
+	n int // lines read
 }
 
 // next returns the next line without its line end, and io.EOF after the last line.
 func (l *lineReader) next() ([]byte, error) {
 	l.n++
-	var line []byte
-	for {
-		part, err := l.in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxLine:
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
-		case err == nil:
-			return line[:len(line)-1], nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		default:
-			return nil, err
-		}
+	more := l.Scan()
+	switch err := l.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("longer than %d bytes", maxLine)
+	case err != nil: // the rest of a line before the error is no line
+		return nil, err
+	case !more:
+		return nil, io.EOF
 	}
+	return l.Bytes(), nil
 }

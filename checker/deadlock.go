@@ -9,13 +9,11 @@ import (
 // Deadlock: see [Descriptions].
 const Deadlock Anomaly = "deadlock"
 
-func deadlockEntry() Description {
-	return Description{
-		Name: Deadlock, Letter: "C", Short: "deadlock", Class: Liveness,
-		Meaning: "clients that had a part of the lock each waited for one another",
-		Lasting: true,
-		find:    deadlock,
-	}
+var deadlockEntry = Description{
+	Name: Deadlock, Letter: "C", Short: "deadlock", Class: Liveness,
+	Meaning: "clients that had a part of the lock each waited for one another",
+	Lasting: true,
+	find:    deadlock,
 }
 
 // Parts returns the clients that have a part of the lock by a State event: its owner, or else each

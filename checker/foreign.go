@@ -5,13 +5,11 @@ import "sort"
 // ForeignRelease: see [Descriptions].
 const ForeignRelease Anomaly = "foreign-release"
 
-func foreignReleaseEntry() Description {
-	return Description{
-		Name: ForeignRelease, Letter: "R", Short: "f-release", Class: Safety,
-		Meaning:    "a client removed, or shortened, a key that another client owned",
-		ServerSide: true,
-		find:       foreignRelease,
-	}
+var foreignReleaseEntry = Description{
+	Name: ForeignRelease, Letter: "R", Short: "f-release", Class: Safety,
+	Meaning:    "a client removed, or shortened, a key that another client owned",
+	ServerSide: true,
+	find:       foreignRelease,
 }
 
 // foreignRelease finds the commands that removed a key of another client or shortened its lease.
@@ -38,13 +36,11 @@ func foreignRelease(f *index, yield func(*Witness) bool) {
 // ForeignExtend: see [Descriptions].
 const ForeignExtend Anomaly = "foreign-extend"
 
-func foreignExtendEntry() Description {
-	return Description{
-		Name: ForeignExtend, Letter: "E", Short: "f-extend", Class: Safety,
-		Meaning:    "a client prolonged a key that another client owned, or brought back one that it had lost",
-		ServerSide: true,
-		find:       foreignExtend,
-	}
+var foreignExtendEntry = Description{
+	Name: ForeignExtend, Letter: "E", Short: "f-extend", Class: Safety,
+	Meaning:    "a client prolonged a key that another client owned, or brought back one that it had lost",
+	ServerSide: true,
+	find:       foreignExtend,
 }
 
 // foreignExtend finds the commands that prolonged a key of another client, or created again a key

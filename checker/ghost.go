@@ -45,13 +45,11 @@ func (f *index) before(at int, c *call) bool {
 // Ghost: see [Descriptions].
 const Ghost Anomaly = "ghost"
 
-func ghostEntry() Description {
-	return Description{
-		Name: Ghost, Letter: "G", Short: "ghost", Class: Hygiene,
-		Meaning:    "acquire reported failure, yet left the key with the caller",
-		ServerSide: true,
-		find:       ghost,
-	}
+var ghostEntry = Description{
+	Name: Ghost, Letter: "G", Short: "ghost", Class: Hygiene,
+	Meaning:    "acquire reported failure, yet left the key with the caller",
+	ServerSide: true,
+	find:       ghost,
 }
 
 // ghost finds the acquires that reported failure and left the key with their client.

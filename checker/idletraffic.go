@@ -11,12 +11,10 @@ import (
 // IdleTraffic: see [Descriptions].
 const IdleTraffic Anomaly = "idle-traffic"
 
-func idleTrafficEntry() Description {
-	return Description{
-		Name: IdleTraffic, Letter: "I", Short: "idle", Class: Hygiene,
-		Meaning: "a client that neither holds nor waits goes on sending what it sent for a hold",
-		find:    idleTraffic,
-	}
+var idleTrafficEntry = Description{
+	Name: IdleTraffic, Letter: "I", Short: "idle", Class: Hygiene,
+	Meaning: "a client that neither holds nor waits goes on sending what it sent for a hold",
+	find:    idleTraffic,
 }
 
 // idleRepeats is the number of requests that prove traffic of an idle client.

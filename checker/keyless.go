@@ -8,12 +8,10 @@ import (
 // Keyless: see [Descriptions].
 const Keyless Anomaly = "keyless"
 
-func keylessEntry() Description {
-	return Description{
-		Name: Keyless, Letter: "Y", Short: "keyless", Class: Safety,
-		Meaning: "acquire succeeded, yet no server had a key of the lock at any time during the call",
-		find:    keyless,
-	}
+var keylessEntry = Description{
+	Name: Keyless, Letter: "Y", Short: "keyless", Class: Safety,
+	Meaning: "acquire succeeded, yet no server had a key of the lock at any time during the call",
+	find:    keyless,
 }
 
 // keyless finds the acquires that succeeded without a key on any server. If no acquire had a key, the

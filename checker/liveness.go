@@ -11,13 +11,11 @@ import (
 // Starvation: see [Descriptions].
 const Starvation Anomaly = "starvation"
 
-func starvationEntry() Description {
-	return Description{
-		Name: Starvation, Letter: "T", Short: "starved", Class: Liveness,
-		Meaning: "one hold kept a live client waiting for the bound",
-		Lasting: true,
-		find:    starvation,
-	}
+var starvationEntry = Description{
+	Name: Starvation, Letter: "T", Short: "starved", Class: Liveness,
+	Meaning: "one hold kept a live client waiting for the bound",
+	Lasting: true,
+	find:    starvation,
 }
 
 // starvation finds the acquires that waited for the bound because of one hold of another client.
@@ -68,13 +66,11 @@ func starvation(f *index, yield func(*Witness) bool) {
 // Unavailable: see [Descriptions].
 const Unavailable Anomaly = "unavailable"
 
-func unavailableEntry() Description {
-	return Description{
-		Name: Unavailable, Letter: "A", Short: "unavail.", Class: Liveness,
-		Meaning: "acquire failed, or outlasted the bound, although nobody held",
-		Lasting: true,
-		find:    unavailable,
-	}
+var unavailableEntry = Description{
+	Name: Unavailable, Letter: "A", Short: "unavail.", Class: Liveness,
+	Meaning: "acquire failed, or outlasted the bound, although nobody held",
+	Lasting: true,
+	find:    unavailable,
 }
 
 // definiteErrors are the first words of errors that a server returns again for the same command, in any

@@ -7,13 +7,11 @@ import (
 // LostLock: see [Descriptions].
 const LostLock Anomaly = "lost-lock"
 
-func lostLockEntry() Description {
-	return Description{
-		Name: LostLock, Letter: "L", Short: "lost", Class: Safety,
-		Meaning:    "the servers lost a lock inside its lease, while its holder relied on it",
-		ServerSide: true,
-		find:       lostLock,
-	}
+var lostLockEntry = Description{
+	Name: LostLock, Letter: "L", Short: "lost", Class: Safety,
+	Meaning:    "the servers lost a lock inside its lease, while its holder relied on it",
+	ServerSide: true,
+	find:       lostLock,
 }
 
 // lostLock finds the holds whose key the servers lost within its lease.

@@ -5,14 +5,12 @@ import "sort"
 // NotReleased: see [Descriptions].
 const NotReleased Anomaly = "not-released"
 
-func notReleasedEntry() Description {
-	return Description{
-		Name: NotReleased, Letter: "N", Short: "not-rel.", Class: Liveness,
-		Meaning:    "the release returned, but its key kept another client from the lock; or every release is refused",
-		ServerSide: true,
-		Lasting:    true,
-		find:       notReleased,
-	}
+var notReleasedEntry = Description{
+	Name: NotReleased, Letter: "N", Short: "not-rel.", Class: Liveness,
+	Meaning:    "the release returned, but its key kept another client from the lock; or every release is refused",
+	ServerSide: true,
+	Lasting:    true,
+	find:       notReleased,
 }
 
 // notReleased finds the releases of holders that returned OK, or said that the lock was not held,

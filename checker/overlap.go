@@ -7,12 +7,10 @@ import (
 // Overlap: see [Descriptions].
 const Overlap Anomaly = "overlap"
 
-func overlapEntry() Description {
-	return Description{
-		Name: Overlap, Letter: "O", Short: "overlap", Class: Safety,
-		Meaning: "two clients believed that they held the lock at one instant",
-		find:    overlap,
-	}
+var overlapEntry = Description{
+	Name: Overlap, Letter: "O", Short: "overlap", Class: Safety,
+	Meaning: "two clients believed that they held the lock at one instant",
+	find:    overlap,
 }
 
 // overlap finds the holds that began during a hold of another client.

@@ -12,13 +12,11 @@ type refusal struct {
 // RefusedWrite: see [Descriptions].
 const RefusedWrite Anomaly = "refused-write"
 
-func refusedWriteEntry() Description {
-	return Description{
-		Name: RefusedWrite, Letter: "F", Short: "refused", Class: Liveness,
-		Meaning:    "the resource refused a write of the client that had the lock",
-		ServerSide: true,
-		find:       refusedWrite,
-	}
+var refusedWriteEntry = Description{
+	Name: RefusedWrite, Letter: "F", Short: "refused", Class: Liveness,
+	Meaning:    "the resource refused a write of the client that had the lock",
+	ServerSide: true,
+	find:       refusedWrite,
 }
 
 // refusedWrite finds the writes of the lock's owner that the resource refused.

@@ -3,13 +3,11 @@ package checker
 // SelfDeadlock: see [Descriptions].
 const SelfDeadlock Anomaly = "self-deadlock"
 
-func selfDeadlockEntry() Description {
-	return Description{
-		Name: SelfDeadlock, Letter: "D", Short: "self-dead", Class: Liveness,
-		Meaning: "a holder waited for its own lock",
-		Lasting: true,
-		find:    selfDeadlock,
-	}
+var selfDeadlockEntry = Description{
+	Name: SelfDeadlock, Letter: "D", Short: "self-dead", Class: Liveness,
+	Meaning: "a holder waited for its own lock",
+	Lasting: true,
+	find:    selfDeadlock,
 }
 
 // selfDeadlock finds the acquires in which a holder waited for itself: the acquire failed, or took

@@ -5,12 +5,10 @@ import "sort"
 // StaleWrite: see [Descriptions].
 const StaleWrite Anomaly = "stale-write"
 
-func staleWriteEntry() Description {
-	return Description{
-		Name: StaleWrite, Letter: "W", Short: "stale", Class: Damage,
-		Meaning: "the resource accepted a write from a client after a later holder had begun",
-		find:    staleWrite,
-	}
+var staleWriteEntry = Description{
+	Name: StaleWrite, Letter: "W", Short: "stale", Class: Damage,
+	Meaning: "the resource accepted a write from a client after a later holder had begun",
+	find:    staleWrite,
 }
 
 // staleWrite finds the accepted writes of a client after a later hold of another client had begun.

@@ -7,14 +7,12 @@ import (
 // StuckLock: see [Descriptions].
 const StuckLock Anomaly = "stuck-lock"
 
-func stuckLockEntry() Description {
-	return Description{
-		Name: StuckLock, Letter: "S", Short: "stuck", Class: Liveness,
-		Meaning:    "nobody holds, yet nobody can acquire, and waiting will not help",
-		ServerSide: true,
-		Lasting:    true,
-		find:       stuckLock,
-	}
+var stuckLockEntry = Description{
+	Name: StuckLock, Letter: "S", Short: "stuck", Class: Liveness,
+	Meaning:    "nobody holds, yet nobody can acquire, and waiting will not help",
+	ServerSide: true,
+	Lasting:    true,
+	find:       stuckLock,
 }
 
 // stuckLock finds the acquires that failed, or never ended, on a key that had no holder and would

@@ -7,12 +7,10 @@ import (
 // TokenOrder: see [Descriptions].
 const TokenOrder Anomaly = "token-order"
 
-func tokenOrderEntry() Description {
-	return Description{
-		Name: TokenOrder, Letter: "K", Short: "token", Class: Safety,
-		Meaning: "a later acquire got a fencing token that was no larger than an earlier one",
-		find:    tokenOrder,
-	}
+var tokenOrderEntry = Description{
+	Name: TokenOrder, Letter: "K", Short: "token", Class: Safety,
+	Meaning: "a later acquire got a fencing token that was no larger than an earlier one",
+	find:    tokenOrder,
 }
 
 // tokenOrder finds the acquires whose fencing token is too small: a larger token had been returned

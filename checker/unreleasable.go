@@ -8,13 +8,11 @@ import (
 // Unreleasable: see [Descriptions].
 const Unreleasable Anomaly = "unreleasable"
 
-func unreleasableEntry() Description {
-	return Description{
-		Name: Unreleasable, Letter: "U", Short: "unreleas.", Class: Hygiene,
-		Meaning:    "the rightful holder could not release, since its value had been overwritten",
-		ServerSide: true,
-		find:       unreleasable,
-	}
+var unreleasableEntry = Description{
+	Name: Unreleasable, Letter: "U", Short: "unreleas.", Class: Hygiene,
+	Meaning:    "the rightful holder could not release, since its value had been overwritten",
+	ServerSide: true,
+	find:       unreleasable,
 }
 
 // unreleasable finds the releases within the lease that failed because another client had replaced

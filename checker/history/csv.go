@@ -176,30 +176,25 @@ func (t *table) misfit(fields [][]byte) error {
 // parseEventColumns sets the phase and the operation, and returns the number of events: 2 for a
 // completed operation, which stands for an invocation and its return.
 func parseEventColumns(event, result []byte, e *linear.Event) (int, error) {
-	moment := func(op linear.Op) (int, error) {
-		if len(result) > 0 && string(result) != "ok" {
-			return 0, fmt.Errorf("what has %s is ok, not %.40q: write the operation, not what it did, to give it a result", event, result)
-		}
-		e.Op, e.Phase = op, linear.ReturnOK
-		return 2, nil
+	ok := false
+	if e.Op, ok = operations[string(event)]; !ok { // does not allocate
+		return parseMoment(event, result, e)
 	}
-	switch string(event) { // does not allocate
-	case "acquire":
-		e.Op = linear.Acquire
-	case "release":
-		e.Op = linear.Release
-	case "try":
-		e.Op = linear.TryAcquire
-	case "extend":
-		e.Op = linear.Extend
-	case "use":
-		e.Op = linear.Use
-	case "acquired":
-		return moment(linear.Acquire)
-	case "released":
-		return moment(linear.Release)
-	case "extended":
-		return moment(linear.Extend)
+	if e.Phase, ok = results[string(result)]; !ok {
+		return 0, noWord("result", result, "call", "ok", "fail", "unknown")
+	}
+	switch {
+	case e.Op == linear.Use && e.Phase == linear.Invoke:
+		return 0, errors.New("a use has no call: its result is ok or fail")
+	case e.Op == linear.Use && e.Phase == linear.ReturnUnknown:
+		return 0, errors.New("the resource accepted a use or did not: its result is ok or fail")
+	}
+	return 1, nil
+}
+
+// parseMoment is the part of parseEventColumns for events that are not operations.
+func parseMoment(event, result []byte, e *linear.Event) (int, error) {
+	switch string(event) {
 	case "expired":
 		if len(result) > 0 {
 			return 0, fmt.Errorf("the end of a lease has no result, but here is %.40q", result)
@@ -212,28 +207,16 @@ func parseEventColumns(event, result []byte, e *linear.Event) (int, error) {
 		}
 		*e = linear.Event{Time: e.Time, Client: e.Client, Phase: linear.Crash}
 		return 1, nil
-	default:
+	}
+	op, ok := completed[string(event)]
+	switch {
+	case !ok:
 		return 0, noWord("event", event, "acquire", "try", "release", "extend", "use", "crash", "expired", "acquired", "released", "extended")
+	case len(result) > 0 && string(result) != "ok":
+		return 0, fmt.Errorf("what has %s is ok, not %.40q: write the operation, not what it did, to give it a result", event, result)
 	}
-	switch string(result) {
-	case "call":
-		if e.Op == linear.Use {
-			return 0, errors.New("a use has no call: its result is ok or fail")
-		}
-		e.Phase = linear.Invoke
-	case "ok":
-		e.Phase = linear.ReturnOK
-	case "fail":
-		e.Phase = linear.ReturnFail
-	case "unknown":
-		if e.Op == linear.Use {
-			return 0, errors.New("the resource accepted a use or did not: its result is ok or fail")
-		}
-		e.Phase = linear.ReturnUnknown
-	default:
-		return 0, noWord("result", result, "call", "ok", "fail", "unknown")
-	}
-	return 1, nil
+	e.Op, e.Phase = op, linear.ReturnOK
+	return 2, nil
 }
 
 // noWord returns the error for an invalid word in a column.

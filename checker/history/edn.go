@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -100,6 +101,37 @@ func ednSkipAll(b []byte, i, depth int, closing byte, pairs bool) (int, error) {
 	}
 }
 
+// ednPair returns the next key and value of a map, as raw EDN, and the position after them. At the
+// map's closing bracket it returns no key, and the position after the bracket.
+func ednPair(b []byte, i int) (key, value []byte, end int, err error) {
+	from, err := ednNext(b, i, 1)
+	switch {
+	case err != nil:
+		return nil, nil, 0, err
+	case from >= len(b):
+		return nil, nil, 0, faultEnd
+	case b[from] == '}':
+		return nil, nil, from + 1, nil
+	}
+	to, err := ednSkip(b, from, 1)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	at, err := ednNext(b, to, 1)
+	switch {
+	case err != nil:
+		return nil, nil, 0, err
+	case at >= len(b):
+		return nil, nil, 0, faultEnd
+	case b[at] == '}':
+		return nil, nil, 0, fault("a map has a key without a value")
+	}
+	if end, err = ednSkip(b, at, 1); err != nil {
+		return nil, nil, 0, err
+	}
+	return b[from:to], b[at:end:end], end, nil
+}
+
 // ednSkipText returns the position after the string whose contents begin at i.
 func ednSkipText(b []byte, i int) (int, error) {
 	for {
@@ -179,30 +211,19 @@ func endsWord(c byte) bool {
 
 // ednNumber parses a whole number, such as 17, -3 or 5N; false for any other text.
 func ednNumber(text []byte) (int64, bool) {
-	if n, end := scanNumberAt(text); end == len(text) && end > 0 {
+	if len(text) == 0 {
+		return 0, false
+	}
+	if n, end := jsonscan.Number(text, 0); end == len(text) {
 		return n, true
 	}
-	text, _ = cutLast(text, 'N')
+	text = bytes.TrimSuffix(text, []byte("N"))
 	digits := strings.TrimLeft(string(text), "+-")
 	if len(text)-len(digits) > 1 || !isWhole(digits) || len(digits) > 1 && digits[0] == '0' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	return n, err == nil
-}
-
-func scanNumberAt(text []byte) (int64, int) {
-	if len(text) == 0 {
-		return 0, -1
-	}
-	return jsonscan.Number(text, 0)
-}
-
-func cutLast(text []byte, c byte) ([]byte, bool) {
-	if n := len(text); n > 0 && text[n-1] == c {
-		return text[:n-1], true
-	}
-	return text, false
 }
 
 // ednKeyword returns the name of a keyword, without its colon; false for any other text.
@@ -235,35 +256,29 @@ func ednText(text []byte) ([]byte, bool) {
 		if i++; i >= len(inside) {
 			return nil, false
 		}
-		switch c := inside[i]; c {
-		case 'n':
-			out = append(out, '\n')
-		case 't':
-			out = append(out, '\t')
-		case 'r':
-			out = append(out, '\r')
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case '"', '\\', '/':
-			out = append(out, c)
-		case 'u':
-			if len(inside)-i < 5 {
+		if inside[i] != 'u' {
+			plain, ok := ednEscapes[inside[i]]
+			if !ok {
 				return nil, false
 			}
-			n, err := strconv.ParseUint(string(inside[i+1:i+5]), 16, 16)
-			if err != nil {
-				return nil, false
-			}
-			out = utf8.AppendRune(out, rune(n))
-			i += 4
-		default:
+			out = append(out, plain)
+			continue
+		}
+		if len(inside)-i < 5 {
 			return nil, false
 		}
+		n, err := strconv.ParseUint(string(inside[i+1:i+5]), 16, 16)
+		if err != nil {
+			return nil, false
+		}
+		out = utf8.AppendRune(out, rune(n))
+		i += 4
 	}
 	return out, true
 }
+
+// ednEscapes holds the characters after a backslash, except u, and what they stand for.
+var ednEscapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', '"': '"', '\\': '\\', '/': '/'}
 
 // ednSymbol reports whether the text is a symbol other than nil, true and false.
 func ednSymbol(text []byte) bool {

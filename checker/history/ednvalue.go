@@ -97,26 +97,16 @@ func pairOf(text []byte) (said, error) {
 func (s *said) fields(text []byte) error {
 	var key, token, fence, lease, permits, shared []byte
 	for i := 1; ; {
-		at, err := ednNext(text, i, 1)
+		name, value, end, err := ednPair(text, i)
 		if err != nil {
 			return err
 		}
-		if text[at] == '}' {
+		if name == nil {
 			break
 		}
-		end, err := ednSkip(text, at, 1)
-		if err != nil {
-			return err
-		}
-		from, err := ednNext(text, end, 1)
-		if err != nil {
-			return err
-		}
-		if i, err = ednSkip(text, from, 1); err != nil {
-			return err
-		}
+		i = end
 		var field *[]byte
-		switch string(text[at:end]) {
+		switch string(name) {
 		case ":key":
 			field = &key
 		case ":token":
@@ -133,9 +123,9 @@ func (s *said) fields(text []byte) error {
 			continue
 		}
 		if *field != nil {
-			return fmt.Errorf("its :value has %s twice: leave out one of them", text[at:end])
+			return fmt.Errorf("its :value has %s twice: leave out one of them", name)
 		}
-		*field = text[from:i:i]
+		*field = value
 	}
 	if !ednNil(key) {
 		if s.key, s.hasKey = nameOf(key); !s.hasKey {

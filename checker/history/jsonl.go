@@ -124,14 +124,8 @@ func (p *jsonLines) convert(e *jsonLine, r *record) (int, error) {
 	case checker.Invoke:
 		phase = linear.Invoke
 	case checker.Return:
-		switch e.Result {
-		case checker.OK:
-			phase = linear.ReturnOK
-		case checker.Fail:
-			phase = linear.ReturnFail
-		case checker.Unknown:
-			phase = linear.ReturnUnknown
-		default:
+		var ok bool
+		if phase, ok = results[string(e.Result)]; !ok || phase == linear.Invoke {
 			return 0, fmt.Errorf("unknown result %q: it must be ok, fail or unknown", e.Result)
 		}
 	case checker.Crash, checker.Restart:
@@ -169,17 +163,8 @@ func (p *jsonLines) convert(e *jsonLine, r *record) (int, error) {
 	default:
 		return 0, fmt.Errorf("no kind of event is called %q", e.Kind)
 	}
-	op := linear.Op(0)
-	switch e.Op {
-	case checker.Acquire:
-		op = linear.Acquire
-	case checker.TryAcquire:
-		op = linear.TryAcquire
-	case checker.Release:
-		op = linear.Release
-	case checker.Extend:
-		op = linear.Extend
-	default:
+	op, ok := operations[string(e.Op)]
+	if !ok || op == linear.Use {
 		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.Op)
 	}
 	if len(p.gaveUp) > 0 {

@@ -50,39 +50,18 @@ func (o *operation) scan(b []byte) (int, error) {
 	if b[i] != '{' {
 		return 0, errors.New("it is no map, and so no operation")
 	}
-	i++
-	for {
-		key, err := ednNext(b, i, 1)
-		switch {
-		case err != nil:
-			return 0, err
-		case key >= len(b):
-			return 0, faultEnd
-		case b[key] == '}':
-			return key + 1, nil
+	for i++; ; {
+		key, value, end, err := ednPair(b, i)
+		if key == nil || err != nil {
+			return end, err
 		}
-		if i, err = ednSkip(b, key, 1); err != nil {
-			return 0, err
+		i = end
+		switch field := o.field(key); {
+		case field == nil:
+		case *field != nil:
+			return 0, fmt.Errorf("it has %s twice: leave out one of them", key)
+		default:
+			*field = value
 		}
-		field := o.field(b[key:i])
-		value, err := ednNext(b, i, 1)
-		switch {
-		case err != nil:
-			return 0, err
-		case value >= len(b):
-			return 0, faultEnd
-		case b[value] == '}':
-			return 0, fault("a map has a key without a value")
-		}
-		if i, err = ednSkip(b, value, 1); err != nil {
-			return 0, err
-		}
-		if field == nil {
-			continue
-		}
-		if *field != nil {
-			return 0, fmt.Errorf("it has %s twice: leave out one of them", b[key:ednSkipWord(b, key)])
-		}
-		*field = b[value:i:i]
 	}
 }

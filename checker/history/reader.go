@@ -112,6 +112,18 @@ func (r *Reader) IgnoredEvents() []IgnoredEvent {
 	return nil
 }
 
+// The words of CSV and of JSON lines. The events in completed stand for an operation that was
+// invoked and has returned ok.
+var (
+	operations = map[string]linear.Op{
+		"acquire": linear.Acquire, "try": linear.TryAcquire, "release": linear.Release, "extend": linear.Extend, "use": linear.Use,
+	}
+	completed = map[string]linear.Op{"acquired": linear.Acquire, "released": linear.Release, "extended": linear.Extend}
+	results   = map[string]linear.Phase{
+		"call": linear.Invoke, "ok": linear.ReturnOK, "fail": linear.ReturnFail, "unknown": linear.ReturnUnknown,
+	}
+)
+
 // A record is an event of a line, and the number of its call if the format numbers calls, otherwise
 // 0.
 type record struct {

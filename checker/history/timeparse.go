@@ -30,33 +30,29 @@ const (
 // TimeUnits returns the units that can be selected by name.
 func TimeUnits() []TimeUnit { return []TimeUnit{Nanoseconds, Microseconds, Milliseconds, Seconds} }
 
-// length returns the duration of one unit.
-func (u TimeUnit) length() time.Duration {
+// unit is the name and the length of a unit.
+type unit struct {
+	name   string
+	length time.Duration
+}
+
+// unit returns the unit; nanoseconds for an unknown one.
+func (u TimeUnit) unit() unit {
 	switch u {
+	case AutoUnit:
+		return unit{"auto", time.Nanosecond}
 	case Seconds:
-		return time.Second
+		return unit{"seconds", time.Second}
 	case Milliseconds:
-		return time.Millisecond
+		return unit{"milliseconds", time.Millisecond}
 	case Microseconds:
-		return time.Microsecond
+		return unit{"microseconds", time.Microsecond}
 	}
-	return time.Nanosecond
+	return unit{"nanoseconds", time.Nanosecond}
 }
 
 // String returns the name of the unit.
-func (u TimeUnit) String() string {
-	switch u {
-	case AutoUnit:
-		return "auto"
-	case Seconds:
-		return "seconds"
-	case Milliseconds:
-		return "milliseconds"
-	case Microseconds:
-		return "microseconds"
-	}
-	return "nanoseconds"
-}
+func (u TimeUnit) String() string { return u.unit().name }
 
 // Times describes the plain numbers in the times of a CSV history. The zero value means that the
 // history has no such times.
@@ -117,7 +113,7 @@ const (
 
 // since1970 reports whether n, in the given unit since 1970, is a plausible date.
 func since1970(n float64, unit TimeUnit) bool {
-	s := n * unit.length().Seconds()
+	s := n * unit.unit().length.Seconds()
 	return earliest <= s && s < latest
 }
 
@@ -129,14 +125,15 @@ func (c *clock) first(text []byte, line int) error {
 		c.noteNumber(s, n, line)
 		return nil
 	}
+	_, noLength := time.ParseDuration(s)
+	date, noDate := time.Parse(time.RFC3339, s)
 	switch {
 	case strings.Contains(s, ","):
 		return fmt.Errorf("%.40q is no time: write a decimal point, not a comma", text)
-	case isDuration(s):
+	case noLength == nil:
 		c.notation = lengths
-	case isDate(s):
-		c.notation = dates
-		c.start, _ = time.Parse(time.RFC3339, s)
+	case noDate == nil:
+		c.notation, c.start = dates, date
 	default:
 		return fmt.Errorf("%.40q is no time: write numbers, with a decimal point if need be, dates of RFC 3339, or durations such as 1.5s", text)
 	}
@@ -164,7 +161,7 @@ func (c *clock) noteNumber(text string, n float64, line int) {
 	default:
 		unit = Seconds
 	}
-	c.notation, c.unit = numbers, unit.length()
+	c.notation, c.unit = numbers, unit.unit().length
 	c.times = Times{Unit: unit, Since1970: since1970(n, unit), Guessed: c.asked == AutoUnit, First: text, Line: line}
 	// A file with 1 and then 1.5 cannot count nanoseconds: the unit detected from the first time is
 	// wrong, so times with decimals are refused.
@@ -299,14 +296,4 @@ func isWhole(text string) bool {
 		}
 	}
 	return digits != ""
-}
-
-func isDuration(text string) bool {
-	_, err := time.ParseDuration(text)
-	return err == nil
-}
-
-func isDate(text string) bool {
-	_, err := time.Parse(time.RFC3339, text)
-	return err == nil
 }

@@ -149,7 +149,7 @@ func (o *order) called(r *record) error {
 	before, _ := c.on(r.Key)
 	switch {
 	case before.op != 0:
-		return fmt.Errorf("%s calls %s, but its %s of line %d has not returned", r.Client, opName(r.Op), opName(before.op), before.line)
+		return fmt.Errorf("%s calls %s, but its %s of line %d has not returned", r.Client, r.Op, before.op, before.line)
 	case c.first.op == 0:
 		c.first = now
 	case c.more == nil:
@@ -166,11 +166,11 @@ func (o *order) returned(r *record) error {
 	switch {
 	case before.op == 0:
 		if other, ok := c.reordered(r.Key); ok {
-			return fmt.Errorf("%s returns from %s of %q, which its call of line %d has as %q: write it the same way", r.Client, opName(r.Op), r.Key, other.line, other.key)
+			return fmt.Errorf("%s returns from %s of %q, which its call of line %d has as %q: write it the same way", r.Client, r.Op, r.Key, other.line, other.key)
 		}
-		return fmt.Errorf("%s returns from %s, but has not called it", r.Client, opName(r.Op))
+		return fmt.Errorf("%s returns from %s, but has not called it", r.Client, r.Op)
 	case before.op != r.Op:
-		return fmt.Errorf("%s returns from %s, but called %s on line %d", r.Client, opName(r.Op), opName(before.op), before.line)
+		return fmt.Errorf("%s returns from %s, but called %s on line %d", r.Client, r.Op, before.op, before.line)
 	case before.number != r.call:
 		return fmt.Errorf("%s returns from call %d, but its call under way, of line %d, is %d", r.Client, r.call, before.line, before.number)
 	case inFirst:
@@ -179,20 +179,4 @@ func (o *order) returned(r *record) error {
 		delete(c.more, r.Key)
 	}
 	return nil
-}
-
-func opName(op linear.Op) string {
-	switch op {
-	case linear.Acquire:
-		return "acquire"
-	case linear.TryAcquire:
-		return "try"
-	case linear.Release:
-		return "release"
-	case linear.Extend:
-		return "extend"
-	case linear.Use:
-		return "use"
-	}
-	return "nothing"
 }
