@@ -12,9 +12,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -48,15 +46,11 @@ type Options struct {
 
 // A Host starts the members of a cluster. [New] makes one. It is safe for concurrent use.
 type Host struct {
-	*daemon.Host
-	*daemon.PeerProxy
+	*daemon.Cluster
 	options Options
 	token   string // identifies this cluster
 	tokens  string // auth-token option with the keys of the members
 	peers   []peer // n1 to nN
-
-	mu      sync.Mutex
-	members []*server
 }
 
 // A peer holds the port on which a member listens for the others, and the port that they are given
@@ -74,12 +68,16 @@ func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
 // New makes the host's directory. It starts no server.
 func New(options Options) (*Host, error) {
-	base, err := daemon.New(daemon.Options{Name: "etcd", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit})
+	options.Members = max(1, options.Members)
+	base, err := daemon.NewCluster(daemon.ClusterOptions{
+		Options: daemon.Options{Name: "etcd", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit},
+		Members: options.Members, NoClock: "it is linked statically", NoEmpty: withoutData,
+	})
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, PeerProxy: base.NewWays(), options: options, token: rand.Text()}
-	for i := range max(1, options.Members) {
+	h := &Host{Cluster: base, options: options, token: rand.Text()}
+	for i := range options.Members {
 		port, err := h.Ports().Take()
 		way := port
 		if err == nil {
@@ -101,16 +99,10 @@ func New(options Options) (*Host, error) {
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	s := &server{host: h}
 	err := h.Begin(ctx, spec.Name, func(ctx context.Context) (err error) {
-		if s.Member, err = h.Member(spec, len(h.peers), "it is linked statically", withoutData); err != nil {
+		program := daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use", Close: s.close}
+		if s.Member, err = h.AddMember(spec, program); err != nil {
 			return err
 		}
-		if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use", Close: s.close}); err != nil {
-			return err
-		}
-		h.Join(s.Number, s.Daemon)
-		h.mu.Lock()
-		h.members = append(h.members, s)
-		h.mu.Unlock()
 		return s.start(ctx)
 	})
 	if err != nil {
@@ -126,12 +118,6 @@ func (h *Host) cluster() string {
 		list = append(list, fmt.Sprintf("n%d=http://%s", i+1, ports.Address(peer.way)))
 	}
 	return strings.Join(list, ",")
-}
-
-func (h *Host) all() []*server {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.members)
 }
 
 // Service is etcd as a [real.Service].

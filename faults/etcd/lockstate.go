@@ -59,7 +59,9 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 
 // inspector returns the connection for inspections, or errBlind while it isn't ready.
 func (s *server) inspector() (*clientv3.Client, error) {
-	client, err := s.eye.Get(func() (*clientv3.Client, error) { return s.dial(context.Background(), user) })
+	client, err := s.eye.Get(func() (*clientv3.Client, error) {
+		return dial(context.Background(), s.Addr(), Service{}.Login(s.Spec.Password))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -70,17 +72,13 @@ func (s *server) inspector() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// dial returns a client of this member alone, which logs in unless the user is empty.
-func (s *server) dial(ctx context.Context, user string) (*clientv3.Client, error) {
+// dial returns a client of the member at an address alone, which logs in unless the login is empty.
+func dial(ctx context.Context, addr string, login real.Login) (*clientv3.Client, error) {
 	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
-	config := clientv3.Config{
-		Context: ctx, Endpoints: []string{s.Addr()}, DialTimeout: startLimit, Logger: zap.NewNop(),
+	return clientv3.New(clientv3.Config{
+		Context: ctx, Endpoints: []string{addr}, Username: login.Username, Password: login.Password, DialTimeout: startLimit, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second})},
-	}
-	if user != "" {
-		config.Username, config.Password = user, s.Spec.Password
-	}
-	return clientv3.New(config)
+	})
 }
 
 // close closes the inspector's connection.

@@ -50,7 +50,7 @@ func (s *server) start(ctx context.Context) error {
 
 // lead makes the member the leader, so that scripts can rely on n1 as the leader.
 func (s *server) lead(ctx context.Context) error {
-	own, err := s.dial(ctx, "")
+	own, err := dial(ctx, s.Addr(), real.Login{})
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,9 @@ func (s *server) lead(ctx context.Context) error {
 		if is.Header.MemberId == is.Leader {
 			return nil
 		}
-		for _, other := range s.host.all() {
-			if other != s {
-				other.moveLeader(ctx, is.Header.MemberId)
+		for _, other := range s.host.Members() {
+			if other != s.Member {
+				moveLeader(ctx, other.Addr(), is.Header.MemberId)
 			}
 		}
 		select {
@@ -76,9 +76,10 @@ func (s *server) lead(ctx context.Context) error {
 	}
 }
 
-// moveLeader makes a member the leader if s is the leader, and otherwise does nothing.
-func (s *server) moveLeader(ctx context.Context, to uint64) {
-	c, err := s.dial(ctx, "")
+// moveLeader makes a member the leader if the member at an address is the leader, and otherwise
+// does nothing.
+func moveLeader(ctx context.Context, addr string, to uint64) {
+	c, err := dial(ctx, addr, real.Login{})
 	if err != nil {
 		return
 	}
@@ -137,7 +138,7 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Pr
 
 // askForPasswords enables authentication in the cluster.
 func (s *server) askForPasswords(ctx context.Context) error {
-	c, err := s.dial(ctx, "")
+	c, err := dial(ctx, s.Addr(), real.Login{})
 	if err != nil {
 		return err
 	}

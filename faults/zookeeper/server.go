@@ -77,8 +77,8 @@ func (s *server) lead(ctx context.Context) error {
 		if mode == "leader" {
 			return nil
 		}
-		for _, other := range s.host.all() {
-			if is, unasked := ask(ctx, other.Addr()); other == s || mode != "follower" || unasked != nil || is != "leader" {
+		for _, other := range s.host.Members() {
+			if is, unasked := ask(ctx, other.Addr()); other == s.Member || mode != "follower" || unasked != nil || is != "leader" {
 				continue
 			}
 			if err := errors.Join(other.Kill(), other.Restart(ctx, false)); err != nil {

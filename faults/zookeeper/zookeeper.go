@@ -53,15 +53,13 @@ type Options struct {
 
 // A Host starts the members of an ensemble. [New] makes one. It is safe for concurrent use.
 type Host struct {
-	*daemon.Host
-	*daemon.PeerProxy
+	*daemon.Cluster
 	options Options
 	peers   []peer        // where n1 to nN listen for one another
 	begun   chan struct{} // closed just before the process of n1 starts
 
 	mu          sync.Mutex
 	peerProxies []peer // see way
-	members     []*server
 }
 
 // A peer holds two ports of a member: data, where a leader sends its data to followers, and
@@ -79,15 +77,16 @@ func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
 // New makes the host's directory. It starts no server.
 func New(options Options) (*Host, error) {
-	base, err := daemon.New(daemon.Options{Name: "zookeeper", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit})
+	options.Members = max(1, options.Members)
+	base, err := daemon.NewCluster(daemon.ClusterOptions{
+		Options: daemon.Options{Name: "zookeeper", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit},
+		Members: options.Members, NoEmpty: withoutData,
+	})
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, PeerProxy: base.NewWays(), options: options, begun: make(chan struct{})}
-	if err := h.open(max(1, options.Members)); err != nil {
-		return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
-	}
-	if err := writeLogging(h.Dir()); err != nil {
+	h := &Host{Cluster: base, options: options, begun: make(chan struct{})}
+	if err := errors.Join(h.open(options.Members), writeLogging(h.Dir())); err != nil {
 		return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
 	}
 	return h, nil
@@ -139,29 +138,16 @@ func (h *Host) way(from, to int) peer {
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	s := &server{host: h}
 	err := h.Begin(ctx, spec.Name, func(ctx context.Context) (err error) {
-		if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
+		program := daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Reason: failureReason, Close: s.close}
+		if s.Member, err = h.AddMember(spec, program); err != nil {
 			return err
 		}
-		if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Reason: failureReason, Close: s.close}); err != nil {
-			return err
-		}
-		h.Join(s.Number, s.Daemon)
-		h.mu.Lock()
-		h.members = append(h.members, s)
-		h.mu.Unlock()
 		return s.start(ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// all returns the members that were added.
-func (h *Host) all() []*server {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.members)
 }
 
 // Service is ZooKeeper as a [real.Service].

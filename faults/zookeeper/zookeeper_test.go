@@ -93,7 +93,7 @@ func TestEnsembleLivesOnWithoutOne(t *testing.T) {
 		t.Error("the first doesn't lead")
 	}
 	for _, s := range members {
-		if s.host.all()[0].Number == 0 || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
+		if s.host.Members()[0].Number == 0 || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
 			t.Error(s.Addr())
 		}
 	}

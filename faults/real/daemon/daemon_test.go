@@ -209,7 +209,9 @@ func TestOwnClockNeedsADynamicProgram(t *testing.T) {
 }
 
 func TestMember(t *testing.T) {
-	h := host(t)
+	options := ClusterOptions{Options: Options{Name: "test"}, Members: 3, NoClock: "it has none", NoEmpty: "it is another then"}
+	c := &Cluster{Host: host(t), options: options}
+	c.PeerProxy = c.NewWays()
 	for _, test := range []struct {
 		spec real.ServerSpec
 		says string
@@ -220,11 +222,11 @@ func TestMember(t *testing.T) {
 		{real.ServerSpec{Node: "n1"}, "a server must have a password"},
 		{real.ServerSpec{Node: "n1", Password: "p", Clock: true}, real.ErrNoClock.Error() + ": it has none"},
 	} {
-		if _, err := h.Member(test.spec, 3, "it has none", ""); err == nil || err.Error() != test.says {
+		if _, err := c.AddMember(test.spec, Program{}); err == nil || err.Error() != test.says {
 			t.Errorf("%+v: %v, want %s", test.spec, err, test.says)
 		}
 	}
-	m, err := h.Member(real.ServerSpec{Name: "n3-0", Node: "n3", Password: "p"}, 3, "", "it is another then")
+	m, err := c.AddMember(real.ServerSpec{Name: "n3-0", Node: "n3", Password: "p"}, Program{})
 	if err != nil || m.Number != 3 {
 		t.Fatal(m, err)
 	}
