@@ -65,17 +65,9 @@ const (
 
 // String returns the operation's name, as in CSV; empty for an invalid operation.
 func (o Op) String() string {
-	switch o {
-	case Acquire:
-		return "acquire"
-	case TryAcquire:
-		return "try"
-	case Release:
-		return "release"
-	case Extend:
-		return "extend"
-	case Use:
-		return "use"
+	names := [...]string{Acquire: "acquire", TryAcquire: "try", Release: "release", Extend: "extend", Use: "use"}
+	if int(o) < len(names) {
+		return names[o]
 	}
 	return ""
 }

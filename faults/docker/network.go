@@ -53,11 +53,9 @@ func (h *Host) network(ctx context.Context) (*testcontainers.DockerNetwork, erro
 		if !strings.Contains(err.Error(), "address pool") {
 			return nil, fmt.Errorf("make a network: %w", err)
 		}
-		timer := time.NewTimer(100 * time.Millisecond)
 		select {
-		case <-timer.C:
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, fmt.Errorf("make a network: %w: give fewer --jobs, or remove networks that nobody uses (%w)", context.Cause(ctx), err)
 		}
 	}

@@ -60,11 +60,9 @@ func (r *ready) WaitUntilReady(ctx context.Context, target wait.StrategyTarget) 
 				return err
 			}
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
 		pause = min(2*pause, 10*time.Millisecond)

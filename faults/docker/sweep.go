@@ -23,11 +23,9 @@ func sweep(ctx context.Context, engine *client.Client, run string, making map[st
 		if n == 0 && err == nil && len(making) == 0 {
 			return nil
 		}
-		timer := time.NewTimer(20 * time.Millisecond)
 		select {
-		case <-timer.C:
+		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("docker: %d containers and networks with the label %s=%s are still there, or yet to come: remove them by docker rm --force and docker network rm (%w)",
 				n+len(making), runLabel, run, oneLine(fmt.Errorf("%w: %v", ctx.Err(), err)))
 		}

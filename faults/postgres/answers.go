@@ -14,7 +14,7 @@ import (
 
 // Reply implements [proxy.Session].
 func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
-	if t.blind() && len(b) > 0 {
+	if t.has(&t.apart) && len(b) > 0 {
 		return says, len(b), nil
 	}
 	if o, ok := t.oldest(); ok && o.ends == tls && len(b) > 0 {

@@ -168,7 +168,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	if !t.begun {
 		return t.begin(b)
 	}
-	if t.blind() && len(b) > 0 {
+	if t.has(&t.apart) && len(b) > 0 {
 		t.numbered++
 		return proxy.Request{Words: []string{proxy.AnyBytes}, Silent: true}, len(b), nil
 	}
@@ -272,10 +272,10 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		now.data, now.also = true, named("COPYDATA")
 	case 'c':
 		now.data, now.also = true, named("COPYDATA")
-		return !t.copiesData(), nil
+		return !t.has(&t.copying), nil
 	case 'f':
 		now.data, now.also = true, named("COPYFAIL")
-		return !t.copiesData(), nil
+		return !t.has(&t.copying), nil
 	case 'P':
 		var m pgproto3.Parse
 		_ = m.Decode(body)
@@ -396,7 +396,7 @@ func (t *talk) ended(kind byte) (asks proxy.Request) {
 	asks.Opens = kind == 'X' || kind == 'p'
 	t.numbered++
 	o := owes{number: t.numbered, ends: kind, left: now.asks, hides: hides}
-	asks.Silent = kind == 'X' || kind == 'H' && (o.left == 0 || t.skipping()) || (kind == 'c' || kind == 'f') && t.ignores()
+	asks.Silent = kind == 'X' || kind == 'H' && (o.left == 0 || t.has(&t.skips)) || (kind == 'c' || kind == 'f') && t.has(&t.broken)
 	if !asks.Silent {
 		t.owe(o)
 	}
@@ -415,28 +415,11 @@ func (t *talk) owe(o owes) {
 	t.unanswered = append(t.unanswered, o)
 }
 
-func (t *talk) skipping() bool {
+// has reports a field that both goroutines use.
+func (t *talk) has(flag *bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.skips
-}
-
-func (t *talk) ignores() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.broken
-}
-
-func (t *talk) copiesData() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.copying
-}
-
-func (t *talk) blind() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.apart
+	return *flag
 }
 
 // oldest returns the oldest request without an answer, if there is one.

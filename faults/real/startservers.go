@@ -1,8 +1,8 @@
 package real
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,36 +12,26 @@ import (
 
 // startServers starts all servers, with different nodes in parallel.
 func (w *World) startServers(ctx context.Context) error {
-	ends := make(chan error, w.cfg.Nodes)
 	for _, n := range w.top.Nodes {
 		for _, s := range n.Servers {
 			w.servers = append(w.servers, &server{Server: s, world: w})
 		}
 	}
+	ends := make(chan error, w.cfg.Nodes)
 	for _, n := range w.top.Nodes {
 		go func() { ends <- w.startNode(ctx, n) }()
 	}
-	var errs []error
+	var failed error // the first error: servers that fail together usually fail for the same reason
 	for range w.top.Nodes {
-		errs = append(errs, <-ends)
+		failed = cmp.Or(failed, <-ends)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return first(err)
+	if failed != nil {
+		return failed
 	}
 	if w.cfg.Sentinels > 0 {
 		return w.startSentinels(ctx)
 	}
 	return nil
-}
-
-// first returns the first of joined errors: servers that fail together usually fail for the same
-// reason.
-func first(err error) error {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		return joined.Unwrap()[0]
-	}
-	return err
 }
 
 // startNode starts a node's primary and then its replicas.

@@ -164,23 +164,16 @@ func (t *clientTracking) info(resp3 bool) string {
 	if t.on {
 		flags, redirect = []string{"on"}, ":0\r\n"
 	}
-	if t.bcast {
-		flags = append(flags, "bcast")
-	}
-	if t.optin {
-		flags = append(flags, "optin")
-		if t.caching {
-			flags = append(flags, "caching-yes")
+	for _, flag := range [...]struct {
+		set  bool
+		name string
+	}{
+		{t.bcast, "bcast"}, {t.optin, "optin"}, {t.optin && t.caching, "caching-yes"},
+		{t.optout, "optout"}, {t.optout && t.caching, "caching-no"}, {t.noloop, "noloop"},
+	} {
+		if flag.set {
+			flags = append(flags, flag.name)
 		}
-	}
-	if t.optout {
-		flags = append(flags, "optout")
-		if t.caching {
-			flags = append(flags, "caching-no")
-		}
-	}
-	if t.noloop {
-		flags = append(flags, "noloop")
 	}
 	list, head := string(array(flags...)), "*6\r\n"
 	prefixes := string(array(t.prefixes...))

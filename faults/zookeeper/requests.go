@@ -183,23 +183,13 @@ func skipACL(r *reader) {
 	}
 }
 
+// nodeKinds maps the flags of a node to create to its kind.
+var nodeKinds = map[int32]string{0: "", 1: " ephemeral", 2: " sequential", 3: " ephemeral sequential", 4: " container", 5: "", 6: " sequential"}
+
 // kindOfNode returns the kind of a node to create.
 func kindOfNode(flags int32) string {
-	switch flags {
-	case 0:
-		return ""
-	case 1:
-		return " ephemeral"
-	case 2:
-		return " sequential"
-	case 3:
-		return " ephemeral sequential"
-	case 4:
-		return " container"
-	case 5:
-		return ""
-	case 6:
-		return " sequential"
+	if kind, ok := nodeKinds[flags]; ok {
+		return kind
 	}
 	return fmt.Sprintf(" flags %d", flags)
 }

@@ -248,14 +248,11 @@ func Await(ctx context.Context, p *proc.Proc, answers func(context.Context) erro
 		if err == nil || errors.Is(err, ErrNever) {
 			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-p.Ended():
-			timer.Stop()
 			return proc.ErrEnded
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
 		pause = min(pause*5/4, 10*time.Millisecond)

@@ -155,18 +155,14 @@ const prefix = "lockfault "
 
 // registerToxics puts this package's toxics into toxiproxy's registry, the only way to add a custom
 // toxic. Calling registerToxics again changes nothing.
+//
+// The toxics replace toxiproxy's own. Toxiproxy's latency and bandwidth draw random values
+// themselves, in whole milliseconds and kilobytes per second, but a world computes when a message
+// arrives. Toxiproxy's timeout restarts with every chunk, and blocks the previous toxic in the chain
+// forever if more bytes come after it has closed.
 func registerToxics() {
-	for kind, toxic := range builtinToxics() {
-		toxics.Register(prefix+kind, toxic)
-	}
-}
-
-// builtinToxics returns the toxics that replace toxiproxy's own. Toxiproxy's latency and bandwidth
-// draw random values themselves, in whole milliseconds and kilobytes per second, but a world
-// computes when a message arrives. Toxiproxy's timeout restarts with every chunk, and blocks the
-// previous toxic in the chain forever if more bytes come after it has closed.
-func builtinToxics() map[string]toxics.Toxic {
-	return map[string]toxics.Toxic{"slow": new(slow), "timeout": new(timeout)}
+	toxics.Register(prefix+"slow", new(slow))
+	toxics.Register(prefix+"timeout", new(timeout))
 }
 
 // slow is a toxic that lets chunks pass at the time that a DelayFunc returns. The zero value waits

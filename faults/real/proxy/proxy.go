@@ -38,7 +38,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -141,10 +143,7 @@ func (p *Proxies) open(ip, name, upstream string, guard Auth, protocol Protocol,
 func (p *Proxies) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	links := make([]*Link, 0, len(p.links))
-	for l := range p.links {
-		links = append(links, l)
-	}
+	links := slices.Collect(maps.Keys(p.links))
 	p.mu.Unlock()
 	var errs []error
 	for _, l := range links {

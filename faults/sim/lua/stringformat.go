@@ -167,23 +167,8 @@ func wants(l *lua.LState, arg int, what string) {
 	l.RaiseError("bad argument #%d to 'format' (%s expected, got %s)", arg, what, l.Get(arg).Type())
 }
 
+// escapes writes the characters of a text as in a Lua string literal.
+var escapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", "\\\n", "\r", `\r`, "\x00", `\000`)
+
 // quoted returns a text as a Lua string literal.
-func quoted(text string) string {
-	var out strings.Builder
-	out.WriteByte('"')
-	for _, b := range []byte(text) {
-		switch b {
-		case '"', '\\', '\n':
-			out.WriteByte('\\')
-			out.WriteByte(b)
-		case '\r':
-			out.WriteString(`\r`)
-		case 0:
-			out.WriteString(`\000`)
-		default:
-			out.WriteByte(b)
-		}
-	}
-	out.WriteByte('"')
-	return out.String()
-}
+func quoted(text string) string { return `"` + escapes.Replace(text) + `"` }

@@ -85,18 +85,9 @@ func (g *job) ask(ctx context.Context) error {
 	return errors.Join(g.SetNote(ctx, roundKey, g.what), g.SetNote(ctx, asks+g.id, ""))
 }
 
-// keepAsking repeats ask until ctx is done.
+// keepAsking repeats ask until ctx is done. An error is repaired by the next call.
 func (g *job) keepAsking(ctx context.Context) {
-	ticker := time.NewTicker(pulse)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			_ = g.ask(ctx) // an error is repaired by the next tick
-		case <-ctx.Done():
-			return
-		}
-	}
+	eachPulse(ctx, func() { _ = g.ask(ctx) })
 }
 
 // isOnlyRequester reports whether no other live requester uses the round. It compares times of the

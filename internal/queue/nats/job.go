@@ -199,10 +199,9 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 		g.mu.Lock()
 		left := time.Until(g.heard.Add(g.quiet))
 		g.mu.Unlock()
-		timer := time.NewTimer(left)
 		select {
 		case <-g.more:
-		case <-timer.C:
+		case <-time.After(left):
 			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempt)
 			err := g.restoreLost(within)
 			cancel()
@@ -213,10 +212,8 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 			g.heard = time.Now() // what repair missed is repaired the next time
 			g.mu.Unlock()
 		case <-ctx.Done():
-			timer.Stop()
 			return queue.Answer{}, context.Cause(ctx)
 		}
-		timer.Stop()
 	}
 }
 

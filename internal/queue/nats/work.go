@@ -212,12 +212,18 @@ func (k *worker) acknowledge(ctx context.Context, m jetstream.Msg) {
 
 // beat tells the server at intervals that an item is in progress.
 func beat(ctx context.Context, m jetstream.Msg) {
+	// After an error the item may be given out again, and is still answered only once.
+	eachPulse(ctx, func() { _ = m.InProgress() })
+}
+
+// eachPulse calls do at intervals until ctx is done.
+func eachPulse(ctx context.Context, do func()) {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			_ = m.InProgress() // after an error the item may be given out again, and is still answered only once
+			do()
 		case <-ctx.Done():
 			return
 		}
