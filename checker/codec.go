@@ -105,6 +105,9 @@ func appendNumber(b []byte, field string, n int64) []byte {
 	return strconv.AppendInt(append(b, field...), n, 10)
 }
 
+// shortEscapes holds the characters that have an escape without a number, and its letter.
+var shortEscapes = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+
 // appendString appends text as a JSON string, with the escapes of encoding/json without HTML
 // escaping.
 func appendString(b []byte, text string) []byte {
@@ -119,20 +122,9 @@ func appendString(b []byte, text string) []byte {
 				continue
 			}
 			b = append(b, text[from:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\b':
-				b = append(b, '\\', 'b')
-			case '\f':
-				b = append(b, '\\', 'f')
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
+			if short := shortEscapes[c]; short != 0 {
+				b = append(b, '\\', short)
+			} else {
 				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 			}
 			i++

@@ -11,20 +11,18 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
+// lockOps maps each :f of a lock operation to the operation.
+var lockOps = map[string]linear.Op{
+	":acquire": linear.Acquire, ":lock": linear.Acquire, ":release": linear.Release, ":unlock": linear.Release,
+	":try-acquire": linear.TryAcquire, ":try-lock": linear.TryAcquire, ":try": linear.TryAcquire,
+	":extend": linear.Extend, ":use": linear.Use,
+}
+
 // lockOp returns the lock operation of an :f, and false for any other :f. An :f that resembles a
 // lock operation is an error, because ignoring it would change the history.
 func lockOp(f []byte) (linear.Op, bool, error) {
-	switch string(f) { // does not allocate
-	case ":acquire", ":lock":
-		return linear.Acquire, true, nil
-	case ":release", ":unlock":
-		return linear.Release, true, nil
-	case ":try-acquire", ":try-lock", ":try":
-		return linear.TryAcquire, true, nil
-	case ":extend":
-		return linear.Extend, true, nil
-	case ":use":
-		return linear.Use, true, nil
+	if op, ok := lockOps[string(f)]; ok { // does not allocate
+		return op, true, nil
 	}
 	name, ok := ednKeyword(f)
 	if !ok {

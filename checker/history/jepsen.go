@@ -122,16 +122,12 @@ func (p *jepsen) operation(e *linear.Event) (int, error) {
 	return 1, nil
 }
 
+// phases maps each :type to its phase.
+var phases = map[string]linear.Phase{":invoke": linear.Invoke, ":ok": linear.ReturnOK, ":fail": linear.ReturnFail, ":info": linear.ReturnUnknown}
+
 func phaseOf(kind []byte) (linear.Phase, error) {
-	switch string(kind) { // does not allocate
-	case ":invoke":
-		return linear.Invoke, nil
-	case ":ok":
-		return linear.ReturnOK, nil
-	case ":fail":
-		return linear.ReturnFail, nil
-	case ":info":
-		return linear.ReturnUnknown, nil
+	if phase, ok := phases[string(kind)]; ok { // does not allocate
+		return phase, nil
 	}
 	if _, ok := ednKeyword(kind); !ok {
 		return 0, errors.New("it has no :type: there are :invoke, :ok, :fail and :info")

@@ -212,13 +212,7 @@ type Result struct {
 // never panics, and may be called concurrently. Check takes O(n log n) time for n events, O(n) if
 // they are sorted, and, if a question is open, a bounded number of search steps for each event.
 func Check(spec Spec, events []Event, opts Options) Result {
-	for i := 1; i < len(events); i++ {
-		if events[i].Time < events[i-1].Time {
-			events = slices.Clone(events)
-			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
-			break
-		}
-	}
+	events = inOrder(events)
 	c := run(spec, events, opts)
 	r, open := c.conclusion()
 	if !open || opts.Search || r.Verdict != Unknown && !opts.All {
@@ -235,6 +229,18 @@ func Check(spec Spec, events []Event, opts Options) Result {
 	c.buffer.fill(events)
 	r, _ = c.conclusion()
 	return r
+}
+
+// inOrder returns events in the order of their times; the list itself if it is in order.
+func inOrder(events []Event) []Event {
+	for i := 1; i < len(events); i++ {
+		if events[i].Time < events[i-1].Time {
+			events = slices.Clone(events)
+			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
+			break
+		}
+	}
+	return events
 }
 
 // run returns a Checker after the sorted events; it stops at the first invalid event.

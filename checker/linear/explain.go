@@ -1,7 +1,6 @@
 package linear
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 )
@@ -31,10 +30,7 @@ const (
 // invalid. The result is deterministic. Explain uses only the option Strict; clock errors are
 // ignored.
 func Explain(spec Spec, events []Event, opts Options) (Explanation, bool) {
-	if !slices.IsSortedFunc(events, byTime) {
-		events = slices.Clone(events)
-		slices.SortStableFunc(events, byTime)
-	}
+	events = inOrder(events)
 	r := Check(spec, events, Options{Strict: opts.Strict})
 	if r.Verdict != Invalid {
 		return Explanation{}, false
@@ -55,8 +51,6 @@ func Explain(spec Spec, events []Event, opts Options) (Explanation, bool) {
 	e.Violation = Check(spec, e.Events, Options{Strict: opts.Strict}).Violations[0]
 	return e, true
 }
-
-func byTime(a, b Event) int { return cmp.Compare(a.Time, b.Time) }
 
 // understood returns the events before the first invalid event.
 func understood(spec Spec, events []Event) []Event {

@@ -146,27 +146,32 @@ func (c *reducer) presented(at place, from int) bool {
 	return len(uses) > 0 && uses[len(uses)-1] > from
 }
 
+// begun returns, by client, the invocation of the first operation of a kind that did not fail.
+func (c *reducer) begun(is func(*callOf) bool) map[string]int {
+	begun := map[string]int{}
+	for _, l := range c.careers {
+		i := slices.IndexFunc(l.steps, func(o callOf) bool { return is(&o) })
+		if i < 0 {
+			continue
+		}
+		if first, ok := begun[l.client]; !ok || l.steps[i].at < first {
+			begun[l.client] = l.steps[i].at
+		}
+	}
+	return begun
+}
+
 // clients returns the parts that are all events of a client.
 func (c *reducer) clients() []part {
 	var names []string // in order of appearance
 	all := map[string]part{}
-	first := map[string]int{} // first acquire that did not fail
+	first := c.begun(func(o *callOf) bool { return o.acquires() })
 	for i := range c.events {
 		e := &c.events[i]
 		if all[e.Client] == nil {
 			names = append(names, e.Client)
 		}
 		all[e.Client] = append(all[e.Client], i)
-	}
-	for _, l := range c.careers {
-		for i := range l.steps {
-			if o := &l.steps[i]; o.acquires() {
-				if at, ok := first[l.client]; !ok || o.at < at {
-					first[l.client] = o.at
-				}
-				break
-			}
-		}
 	}
 	var parts []part
 	for _, name := range names {
@@ -188,17 +193,7 @@ func (c *reducer) parts() []part {
 	for _, i := range c.used {
 		parts = append(parts, part{i})
 	}
-	begun := map[string]int{} // the invocation of each client's first operation that did not fail
-	for at, l := range c.of {
-		for i := range l.steps {
-			if o := &l.steps[i]; !o.crashed() && !o.expired() {
-				if first, ok := begun[at.client]; !ok || o.at < first {
-					begun[at.client] = o.at
-				}
-				break
-			}
-		}
-	}
+	begun := c.begun(func(o *callOf) bool { return !o.crashed() && !o.expired() })
 	for i := range c.events {
 		e := &c.events[i]
 		if first, ok := begun[e.Client]; (e.Phase == Crash || e.Phase == Expired) && (!ok || first > i) {

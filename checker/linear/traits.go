@@ -25,24 +25,19 @@ func (t traits) whole(key string) string {
 }
 
 // traits returns the traits of the kind. No other place maps kinds to traits.
-func (s Spec) traits() traits {
-	switch s.kind {
-	case leaseKind:
-		return traits{ruled: true, leases: true}
-	case fencedKind:
-		return traits{ruled: true, leases: true, tokens: true, lax: true}
-	case multiKind:
-		return traits{ruled: true, tied: true}
-	case semaphoreKind:
-		return traits{ruled: true, counted: true}
-	case tokensKind:
-		return traits{tokens: true}
-	case readWriteKind:
-		return traits{shares: true}
-	case servedKind:
-		return traits{served: true}
-	}
-	return traits{ruled: true}
+func (s Spec) traits() traits { return traitsOf[s.kind] }
+
+// traitsOf holds the traits of each kind.
+var traitsOf = [...]traits{
+	mutexKind:     {ruled: true},
+	reentrantKind: {ruled: true},
+	leaseKind:     {ruled: true, leases: true},
+	fencedKind:    {ruled: true, leases: true, tokens: true, lax: true},
+	multiKind:     {ruled: true, tied: true},
+	semaphoreKind: {ruled: true, counted: true},
+	tokensKind:    {tokens: true},
+	readWriteKind: {shares: true},
+	servedKind:    {served: true},
 }
 
 // model returns the model for the actors of a history.
