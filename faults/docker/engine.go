@@ -131,26 +131,25 @@ const pullLimit = 5 * time.Minute
 // fetch pulls the image if it is missing.
 func fetch(ctx context.Context, engine *testcontainers.DockerClient, image string) error {
 	_, err := engine.ImageInspect(ctx, image)
-	if err == nil {
-		return nil
+	if errdefs.IsNotFound(err) {
+		if err = pull(ctx, image); err == nil {
+			_, err = engine.ImageInspect(ctx, image) // the end of a pull doesn't prove its success
+		}
 	}
-	if !errdefs.IsNotFound(err) {
+	if err != nil {
 		return &ImageError{image, err}
 	}
+	return nil
+}
+
+func pull(ctx context.Context, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullLimit)
 	defer cancel()
 	provider, err := newProvider()
 	if err != nil {
-		return &ImageError{image, err}
+		return err
 	}
-	if err := provider.PullImage(ctx, image); err != nil {
-		return &ImageError{image, err}
-	}
-	// The end of a pull doesn't prove its success.
-	if _, err := engine.ImageInspect(ctx, image); err != nil {
-		return &ImageError{image, err}
-	}
-	return nil
+	return provider.PullImage(ctx, image)
 }
 
 func newProvider() (*testcontainers.DockerProvider, error) {
