@@ -24,6 +24,7 @@ import (
 	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 )
 
 // dataDir is the directory in containers where servers write. The images of Redis and Valkey
@@ -347,21 +348,10 @@ func (s *server) explain(err error) error {
 	defer cancel()
 	printed, logged, _ := s.log(ctx, s.life) // without a log there is nothing to add
 	// A server that failed before it could log has printed the reason.
-	if line := cmp.Or(lastLine(string(logged)), lastLine(string(printed))); line != "" {
+	if line := daemon.Excerpt(cmp.Or(daemon.LastLine(string(logged)), daemon.LastLine(string(printed)))); line != "" {
 		return fmt.Errorf("%w; the last line of its log: %s", err, line)
 	}
 	return err
-}
-
-// lastLine returns the last nonempty line, cut to 300 bytes.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-	const limit = 300
-	if len(line) > limit {
-		line = line[:limit] + "…"
-	}
-	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
 // close frees the resources in this process; the host removes the container.

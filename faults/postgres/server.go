@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -185,41 +186,39 @@ func (s *server) start(ctx context.Context) error {
 
 // open makes the superuser's connection pools, and closes the previous ones.
 func (s *server) open(ctx context.Context) error {
-	_, text, err := net.SplitHostPort(s.Addr())
+	at, err := netip.ParseAddrPort(s.Addr())
 	if err != nil {
 		return err
 	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	pool, err := pgxpool.New(ctx, s.dsn(port))
+	dsn := s.dsn(int(at.Port()))
+	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	// An inspection changes nothing, and must not wait for a client that has locked the inspected
 	// rows. That client may be waiting for an answer that is only released after the inspection.
-	eye, err := pgxpool.New(ctx, s.dsn(port)+" default_transaction_read_only=on lock_timeout=20ms")
+	eye, err := pgxpool.New(ctx, dsn+" default_transaction_read_only=on lock_timeout=20ms")
 	if err != nil {
 		pool.Close()
 		return err
 	}
-	for _, was := range []*pgxpool.Pool{s.pool.Swap(pool), s.eye.Swap(eye)} {
-		if was != nil {
-			was.Close()
-		}
-	}
+	s.use(pool, eye)
 	return nil
 }
 
 // leave closes the superuser's connection pools.
 func (s *server) leave() error {
-	for _, was := range []*pgxpool.Pool{s.pool.Swap(nil), s.eye.Swap(nil)} {
+	s.use(nil, nil)
+	return nil
+}
+
+// use replaces the superuser's connection pools, and closes the previous ones.
+func (s *server) use(pool, eye *pgxpool.Pool) {
+	for _, was := range []*pgxpool.Pool{s.pool.Swap(pool), s.eye.Swap(eye)} {
 		if was != nil {
 			was.Close()
 		}
 	}
-	return nil
 }
 
 // do executes a statement as the superuser.

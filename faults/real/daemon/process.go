@@ -276,13 +276,16 @@ func LastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// reason returns the line of a log that explains why its server ended, cut to 300 bytes.
+// reason returns the line of a log that explains why its server ended, for errors.
 func (d *Daemon) reason(log string) string {
-	says := d.program.Reason
-	if says == nil {
-		says = LastLine
+	if d.program.Reason != nil {
+		return Excerpt(d.program.Reason(log))
 	}
-	line := says(log)
+	return Excerpt(LastLine(log))
+}
+
+// Excerpt returns a line of a log as errors show it: valid UTF-8, and cut to 300 bytes.
+func Excerpt(line string) string {
 	const limit = 300
 	if len(line) > limit {
 		line = line[:limit] + "…"

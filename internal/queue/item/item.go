@@ -77,53 +77,53 @@ type Search struct {
 }
 
 // Item returns the queue item that encodes the cell, or an error if the cell is invalid.
-func (c Cell) Item() (queue.Item, error) {
-	if err := c.check(); err != nil {
-		return queue.Item{}, err
-	}
-	return encode(queue.Cell, c, c.Strategy, c.Scenario, c.World)
-}
+func (c Cell) Item() (queue.Item, error) { return encode(queue.Cell, c) }
+
+func (c Cell) words() []string { return []string{c.Strategy, c.Scenario, c.World} }
 
 // Item returns the queue item that encodes the search, or an error if the search is invalid.
-func (s Search) Item() (queue.Item, error) {
-	if err := s.check(); err != nil {
-		return queue.Item{}, err
-	}
-	return encode(queue.Search, s, s.words()...)
-}
+func (s Search) Item() (queue.Item, error) { return encode(queue.Search, s) }
 
 func (s Search) words() []string {
 	return []string{s.Strategy, fmt.Sprint(max(1, s.Bound.Shard)), fmt.Sprint(max(1, s.Bound.Shards))}
 }
 
 // ReadCell decodes an item of any origin. The error names the invalid part.
-func ReadCell(of queue.Item) (c Cell, err error) {
-	if err := decode(of, &c); err != nil {
-		return Cell{}, err
-	}
-	if err := c.check(); err != nil {
-		return Cell{}, err
-	}
-	return c, named(of, c.Strategy, c.Scenario, c.World)
-}
+func ReadCell(of queue.Item) (Cell, error) { return read[Cell](of) }
 
 // ReadSearch decodes an item of any origin. The error names the invalid part.
-func ReadSearch(of queue.Item) (s Search, err error) {
-	if err := decode(of, &s); err != nil {
-		return Search{}, err
-	}
-	if err := s.check(); err != nil {
-		return Search{}, err
-	}
-	return s, named(of, s.words()...)
+func ReadSearch(of queue.Item) (Search, error) { return read[Search](of) }
+
+// A content is what an item asks for: a [Cell] or a [Search].
+type content interface {
+	check() error
+	words() []string // of the item's name
 }
 
-func encode(kind queue.Kind, of any, words ...string) (queue.Item, error) {
+func encode(kind queue.Kind, of content) (queue.Item, error) {
+	if err := of.check(); err != nil {
+		return queue.Item{}, err
+	}
 	body, err := json.Marshal(of)
 	if err == nil && len(body) > MaxBody {
 		err = fmt.Errorf("item: %d bytes, more than the limit of %d", len(body), MaxBody)
 	}
-	return queue.Item{Kind: kind, Name: name(body, words...), Body: body}, err
+	return queue.Item{Kind: kind, Name: name(body, of.words()...), Body: body}, err
+}
+
+func read[T content](of queue.Item) (c T, err error) {
+	if err = decode(of, &c); err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	// With another name, an answer to the item would pass for the answer to another item.
+	if is := name(of.Body, c.words()...); of.Name != is {
+		return c, fmt.Errorf("item: it is named %s, and its content has the name %s", of.Name, is)
+	}
+	return c, nil
 }
 
 // decode decodes exactly one JSON object without unknown fields.
@@ -138,15 +138,6 @@ func decode(of queue.Item, into any) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("item: more than one value")
-	}
-	return nil
-}
-
-// named returns an error if an item's name does not match its content: an answer to the item would
-// otherwise pass for the answer to another item.
-func named(of queue.Item, words ...string) error {
-	if is := name(of.Body, words...); of.Name != is {
-		return fmt.Errorf("item: it is named %s, and its content has the name %s", of.Name, is)
 	}
 	return nil
 }
@@ -179,12 +170,8 @@ func (c Cell) check() error {
 			return err
 		}
 	}
-	known := false
-	for _, world := range Worlds() {
-		known = known || c.World == world
-	}
 	switch {
-	case !known:
+	case !slices.Contains(Worlds(), c.World):
 		return fmt.Errorf("item: world %q: must be one of %s", c.World, strings.Join(Worlds(), ", "))
 	case (c.File == "") != (c.Script == ""):
 		return errors.New("item: a script and its file's name go together")

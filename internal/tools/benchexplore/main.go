@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockfault/lockfault/reports"
 )
 
 // searches are the measured searches: small and large, on one server and on three.
@@ -175,17 +177,13 @@ func (b bench) stress() (took time.Duration, plays int, found bool, err error) {
 		if err != nil && !errors.As(err, &exit) {
 			return 0, plays, false, fmt.Errorf("%w\n%s", err, text)
 		}
-		file, err := os.ReadFile(filepath.Join(out, "results.json"))
+		_, err = reports.Scan(filepath.Join(out, reports.ResultsFile), func(c reports.Cell) error {
+			found = slices.Contains(c.Anomalies, clobber)
+			return nil
+		})
 		if err != nil {
 			return 0, plays, false, fmt.Errorf("%w\n%s", err, text)
 		}
-		var r struct {
-			Cells []struct{ Anomalies []string }
-		}
-		if err := json.Unmarshal(file, &r); err != nil {
-			return 0, plays, false, err
-		}
-		found = len(r.Cells) == 1 && slices.Contains(r.Cells[0].Anomalies, clobber)
 	}
 	return time.Since(began), plays, found, nil
 }
