@@ -143,8 +143,8 @@ func (c *Checker) finish() {
 			return
 		}
 		c.conclude(c.slots[key], now)
-		if judging && !c.found {
-			c.finished(c.slots[key])
+		if s := c.slots[key]; judging && !c.found && s.busy.ret != 0 {
+			c.unexplained(s) // no later hold explained the result
 		}
 	}
 }

@@ -65,13 +65,6 @@ func (c *Checker) explained(s *lockState, call int64) {
 	s.busy.ret = 0
 }
 
-// finished judges the results that no later hold explained.
-func (c *Checker) finished(s *lockState) {
-	if s.busy.ret != 0 {
-		c.unexplained(s)
-	}
-}
-
 func (c *Checker) unexplained(s *lockState) {
 	if s.busy.unsure {
 		c.markBusyUndecided(s, "a busy answer can only be explained by what has no known outcome, which is not settled")
