@@ -46,16 +46,14 @@ type Options struct {
 	// Dir is where the host's temporary directory is made, and where the directories of dead
 	// processes are removed; empty means [os.TempDir].
 	Dir string
-	// CC is the C compiler, with its arguments, for the clock shim; empty means cc. It is called
-	// only if a server's clock will be moved and the shim was not built before.
-	CC string
-	// StartLimit is the maximum time that a server may take until it answers; less than 1 means 1
-	// min, enough for very slow and busy machines.
-	StartLimit time.Duration
 	// Watchman returns the command of a process that calls [Watch] on its standard input. Nil means
 	// that containers and networks stay if this process is killed.
 	Watchman func() *exec.Cmd
 }
+
+// startLimit is the maximum time that a server may take until it answers, enough for very slow and
+// busy machines.
+const startLimit = time.Minute
 
 // A Host starts Redis servers as containers. [New] makes one. It is safe for concurrent use.
 type Host struct {
@@ -82,9 +80,6 @@ var _ real.GatewayHost = (*Host)(nil)
 // image is pulled. The error is an *[EngineError] if no engine answers, and an *[ImageError] if the
 // image doesn't exist.
 func New(ctx context.Context, options Options) (*Host, error) {
-	if options.StartLimit < 1 {
-		options.StartLimit = time.Minute
-	}
 	engine, err := prepare(ctx, options.Image)
 	if err != nil {
 		return nil, err
@@ -113,7 +108,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 
 // enter begins a call that may start a container; leave ends the call.
 func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	return h.starts.Enter(ctx, h.options.StartLimit)
+	return h.starts.Enter(ctx, startLimit)
 }
 
 // serverName matches valid names of servers, which name a container's host and a directory.
@@ -167,7 +162,7 @@ func (h *Host) all() map[string]*server {
 
 // shim returns the path of the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	return clock.Library(ctx, h.options.CC, h.dir.Path())
+	return clock.Library(ctx, "", h.dir.Path())
 }
 
 // NewPage makes CopyLogs begin at the current end of each log.

@@ -297,7 +297,7 @@ func (s *server) create(ctx context.Context) error {
 		testcontainers.WithLogger(log.NewNoopLogger()),
 		tcnetwork.WithNetwork([]string{s.spec.Name}, net),
 		tcredis.WithConfigFile(file),
-		testcontainers.WithWaitStrategyAndDeadline(s.host.options.StartLimit, s.ready),
+		testcontainers.WithWaitStrategyAndDeadline(startLimit, s.ready),
 		testcontainers.WithHostConfigModifier(s.shape),
 		testcontainers.WithNoStart(),
 	}

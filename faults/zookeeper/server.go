@@ -69,7 +69,7 @@ func (s *server) lead(ctx context.Context) error {
 	for {
 		// A write makes sure that this member has all data. Otherwise the member that joined last
 		// may have seen more, namely the beginning of the epoch, and be elected each time.
-		err := s.keepSoon(ctx)
+		err := s.keep(ctx)
 		var mode string
 		if err == nil {
 			mode, err = ask(ctx, s.Addr())
@@ -158,7 +158,12 @@ func letters(ctx context.Context, addr, word string) (told string, err error) {
 // password (see writeConfig), but accept every password as that of a user with the given name.
 // Therefore keep makes the root and ZooKeeper's own nodes accessible only to this user with this
 // password. A client that creates nodes sets their access itself.
+//
+// keep takes at most 5 s: a member that loses its leader during the greeting may leave a client
+// without an answer, and the client would wait for 1 min.
 func (s *server) keep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		return err
@@ -175,14 +180,6 @@ func (s *server) keep(ctx context.Context) error {
 		return fmt.Errorf("have it ask for a password: %w", err)
 	}
 	return nil
-}
-
-// keepSoon calls keep with a limit of 5 s. A member that loses its leader during the greeting may
-// leave a client without an answer, and the client would wait for 1 min.
-func (s *server) keepSoon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return s.keep(ctx)
 }
 
 // silent is a logger that discards everything.
