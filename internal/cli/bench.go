@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,10 +60,12 @@ Compare only numbers of the same run.`,
 	flags.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas of each node, for strategies that wait for replicas (default 0)")
 	flags.StringVar(&o.RedisServer, "redis-server", "", "server `program` (default: redis-server or valkey-server from PATH)")
 	flags.StringVar(&o.format, "format", kit.FormatTable, "`format` of the costs on standard output: table, markdown or json")
-	kit.CompleteFlag(cmd, "format", func() []string { return []string{kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON} })
+	kit.CompleteFlag(cmd, "format", benchForms)
 	flags.StringVar(&o.svg, "svg", "", "`file` for a plot of the costs (default none)")
 	return cmd
 }
+
+func benchForms() []string { return []string{kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON} }
 
 // Bounds of the bench flags: the shortest --time, and the largest numbers of contenders and
 // replicas.
@@ -72,29 +76,21 @@ const (
 )
 
 func (o *benchOptions) check() error {
-	switch o.format {
-	case kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON:
-	default:
-		return kit.Unknown("format", o.format, []string{kit.FormatTable, kit.FormatMarkdown, kit.FormatJSON}, "there are table, markdown and json")
-	}
-	if err := kit.Between("time", o.Time, leastTime, kit.MaxDuration); err != nil {
+	if err := cmp.Or(
+		kit.OneOf("format", o.format, benchForms()),
+		kit.Between("time", o.Time, leastTime, kit.MaxDuration),
+		kit.Between("replicas", o.Replicas, 0, mostReplicas),
+		kit.UsageIf(len(o.Contenders) == 0, "--contenders is empty: give numbers such as 1,8"),
+	); err != nil {
 		return err
 	}
-	if err := kit.Between("replicas", o.Replicas, 0, mostReplicas); err != nil {
-		return err
-	}
-	if len(o.Contenders) == 0 {
-		return kit.Usage("--contenders is empty: give numbers such as 1,8")
-	}
-	seen := map[int]bool{}
-	for _, n := range o.Contenders {
-		if n < 1 || n > mostContenders {
-			return kit.Usage("--contenders %d: give numbers from 1 to %d", n, mostContenders)
+	for i, n := range o.Contenders {
+		if err := cmp.Or(
+			kit.UsageIf(n < 1 || n > mostContenders, "--contenders %d: give numbers from 1 to %d", n, mostContenders),
+			kit.UsageIf(slices.Contains(o.Contenders[:i], n), "--contenders names %d twice", n),
+		); err != nil {
+			return err
 		}
-		if seen[n] {
-			return kit.Usage("--contenders names %d twice", n)
-		}
-		seen[n] = true
 	}
 	return nil
 }

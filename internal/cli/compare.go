@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,8 +59,8 @@ Exit status:
 }
 
 func (o *compareOptions) compare(cmd *cobra.Command, before, after string) error {
-	if !slices.Contains(reports.DiffFormats(), o.format) {
-		return kit.Unknown("format", o.format, reports.DiffFormats(), "there are "+strings.Join(reports.DiffFormats(), ", "))
+	if err := kit.OneOf("format", o.format, reports.DiffFormats()); err != nil {
+		return err
 	}
 	diff, err := kit.NewDiff(before, after, o.renamed)
 	if err != nil {

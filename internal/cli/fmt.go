@@ -25,12 +25,7 @@ func newFmtCommand() *cobra.Command {
 
 With -w rewrite the files in place. With -d print the differences; the exit status is 1
 if there are differences.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return kit.Usage("\"fmt\" needs the file of a script: \"%s --help\" explains it", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: kit.SomeArgs("the file of a script"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
 		},

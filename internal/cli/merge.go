@@ -41,12 +41,7 @@ Exit status:
   3  a script ended in an error, or a finding differs in another world`,
 		Example: `  lockfault merge shard-1 shard-2 shard-3 --out found
   lockfault merge shard-* --partial`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return kit.Usage("%q needs the directories of the shards: \"%s --help\" explains it", cmd.Name(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: kit.SomeArgs("the directories of the shards"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, a, args) },
 	}
 	flags := cmd.Flags()

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -61,11 +59,8 @@ The exit status is that of "trace". Set NO_COLOR in the environment to disable c
 				return err
 			}
 			err = a.Show(cmd.Context(), in, out, reports.Narrate(cell, history, reports.View{}), os.Getenv("NO_COLOR") == "")
-			if errors.Is(err, context.Canceled) {
-				return kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
-			}
 			if err != nil {
-				return err
+				return kit.Interrupted(err, "interrupted")
 			}
 			return cells.CellStatus(cell)
 		},

@@ -47,11 +47,7 @@ of "explore --out", play the findings of findings.json and write index.html agai
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
 		Args: kit.ExactArgs("a report's directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := o.report(cmd, a, args[0])
-			if errors.Is(err, context.Canceled) {
-				return kit.Exit(kit.ExitInterrupted, errors.New("interrupted: nothing was written"))
-			}
-			return err
+			return kit.Interrupted(o.report(cmd, a, args[0]), "interrupted: nothing was written")
 		},
 	}
 	flags := cmd.Flags()
@@ -64,11 +60,8 @@ of "explore --out", play the findings of findings.json and write index.html agai
 }
 
 // documents returns the names of the forms of a whole report.
-func documents() (names []string) {
-	for _, f := range reports.Forms() {
-		names = append(names, f.Name)
-	}
-	return names
+func documents() []string {
+	return kit.Each(reports.Forms(), func(f reports.Format) string { return f.Name })
 }
 
 // union returns a followed by the elements of b that are not in a. union may modify both slices.
@@ -82,17 +75,14 @@ func (o *reportOptions) report(cmd *cobra.Command, a *kit.App, dir string) error
 		known = reports.Formats()
 		o.format = cmp.Or(o.format, known[0])
 	}
-	if o.format != "" && !slices.Contains(known, o.format) {
-		return kit.Unknown("format", o.format, known, "there are "+strings.Join(known, ", "))
-	}
-	if o.recheck && (o.cell != "" || o.format != "") {
-		return kit.Usage("--recheck takes all of a report, and says what differs: leave --cell and --format out")
-	}
-	if o.cell == "" && cmd.Flags().Changed("world") {
-		return kit.Usage("--world needs --cell, which names what to draw")
-	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return kit.Usage("%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile)
+	info, err := os.Stat(dir)
+	if err := cmp.Or(
+		kit.OneOf("format", cmp.Or(o.format, known[0]), known),
+		kit.UsageIf(o.recheck && (o.cell != "" || o.format != ""), "--recheck takes all of a report, and says what differs: leave --cell and --format out"),
+		kit.UsageIf(o.cell == "" && cmd.Flags().Changed("world"), "--world needs --cell, which names what to draw"),
+		kit.UsageIf(err == nil && !info.IsDir(), "%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile),
+	); err != nil {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, search.FindingsFile)); err != nil {
@@ -110,35 +100,27 @@ func (o *reportOptions) report(cmd *cobra.Command, a *kit.App, dir string) error
 	if o.recheck {
 		return recheck(cmd.Context(), cmd.OutOrStdout(), dir)
 	}
-	if o.cell == "" && o.format != "" {
-		var text bytes.Buffer // write all of the text or nothing
+	var text bytes.Buffer // write all of the text or nothing
+	strategy, scenario, _ := strings.Cut(o.cell, "/")
+	switch {
+	case o.cell == "" && o.format == "":
+		err = reports.Rebuild(cmd.Context(), dir)
+		fmt.Fprintf(&text, "report: %s\n", filepath.Join(dir, reports.HTMLFile))
+	case o.cell == "":
 		f := reports.Forms()[slices.Index(known, o.format)]
-		if err := f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile), Err: cmd.Context().Err}); err != nil {
-			return err
-		}
-		_, err := text.WriteTo(cmd.OutOrStdout())
-		return err
-	}
-	if o.cell == "" {
-		if err := reports.Rebuild(cmd.Context(), dir); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "report: %s\n", filepath.Join(dir, reports.HTMLFile))
-		return err
-	}
-	strategy, scenario, found := strings.Cut(o.cell, "/")
-	if !found || strategy == "" || scenario == "" {
+		err = f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile), Err: cmd.Context().Err})
+	case strategy == "" || scenario == "":
 		return kit.Usage("--cell does not take %q: give a strategy and a scenario, such as redlock/gc-pause-holding", o.cell)
-	}
-	var drawing bytes.Buffer // write all of the drawing or nothing
-	err := reports.DrawCell(&drawing, dir, strategy, scenario, o.world, o.format)
-	if errors.Is(err, reports.ErrNoCell) {
-		return kit.Usage("there is no cell %s in %s", o.cell, filepath.Join(dir, reports.ResultsFile))
+	default:
+		err = reports.DrawCell(&text, dir, strategy, scenario, o.world, o.format)
+		if errors.Is(err, reports.ErrNoCell) {
+			return kit.Usage("there is no cell %s in %s", o.cell, filepath.Join(dir, reports.ResultsFile))
+		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = drawing.WriteTo(cmd.OutOrStdout())
+	_, err = text.WriteTo(cmd.OutOrStdout())
 	return err
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -65,28 +66,19 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *kit.App) (s strategies.St
 	if err := o.Check(cmd, a); err != nil {
 		return s, script, err
 	}
-	switch {
-	case o.strategy == "":
-		return s, script, kit.Usage("\"shrink\" needs a strategy: give --strategy, \"%s --help\" explains it", cmd.CommandPath())
-	case o.scenario == "":
-		return s, script, kit.Usage("\"shrink\" needs a script: give --scenario, \"%s --help\" explains it", cmd.CommandPath())
-	case o.jobs < 1 || o.jobs > kit.MaxWorkers:
-		return s, script, kit.Usage("--jobs %d: give 1 to %d workers", o.jobs, kit.MaxWorkers)
-	case cmd.Flags().Changed("anomaly") && !slices.Contains(kit.AnomalyNames(), o.anomaly):
+	if err := cmp.Or(
+		kit.UsageIf(o.strategy == "", "\"shrink\" needs a strategy: give --strategy, \"%s --help\" explains it", cmd.CommandPath()),
+		kit.UsageIf(o.scenario == "", "\"shrink\" needs a script: give --scenario, \"%s --help\" explains it", cmd.CommandPath()),
+		kit.UsageIf(o.jobs < 1 || o.jobs > kit.MaxWorkers, "--jobs %d: give 1 to %d workers", o.jobs, kit.MaxWorkers),
+	); err != nil {
+		return s, script, err
+	}
+	if cmd.Flags().Changed("anomaly") && !slices.Contains(kit.AnomalyNames(), o.anomaly) {
 		return s, script, kit.Unknown("anomaly", o.anomaly, kit.AnomalyNames(), "docs/anomalies.md lists them")
 	}
 	registry := a.Registry // shrinking plays in virtual time
-	list, err := selection.ChooseStrategies(a, registry, []string{o.strategy})
+	list, err := o.ChooseOne(cmd, a, registry, o.strategy, "name one")
 	if err != nil {
-		return s, script, err
-	}
-	if len(list) > 1 {
-		return s, script, kit.Usage("%q names %d strategies: name one", o.strategy, len(list))
-	}
-	if err := selection.RefuseProgram(cmd, list[0]); err != nil {
-		return s, script, err
-	}
-	if list, err = o.OnNodes(list); err != nil {
 		return s, script, err
 	}
 	if script, err = selection.ChooseScenario(cmd.Context(), o.scenario); err != nil {

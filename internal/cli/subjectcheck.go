@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -45,10 +45,10 @@ docs/subject.md defines the form, and has an adapter to start with.`,
 }
 
 func (o *subjectCheckOptions) run(cmd *cobra.Command, a *kit.App, command string) error {
-	if o.timeout <= 0 {
-		return kit.Usage("--timeout %v leaves no time: give some, such as 10s", o.timeout)
-	}
-	if err := kit.Between("timeout", o.timeout, time.Nanosecond, kit.MaxDuration); err != nil {
+	if err := cmp.Or(
+		kit.UsageIf(o.timeout <= 0, "--timeout %v leaves no time: give some, such as 10s", o.timeout),
+		kit.Between("timeout", o.timeout, time.Nanosecond, kit.MaxDuration),
+	); err != nil {
 		return err
 	}
 	o.Command, o.Protocol = command, selection.SimpleProtocol
@@ -71,10 +71,8 @@ func (o *subjectCheckOptions) run(cmd *cobra.Command, a *kit.App, command string
 	})
 	err = errors.Join(err, venue.Close())
 	switch {
-	case errors.Is(err, context.Canceled):
-		return kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
 	case err != nil:
-		return err
+		return kit.Interrupted(err, "interrupted")
 	case !good:
 		return kit.Exit(kit.ExitDiffers, nil)
 	}

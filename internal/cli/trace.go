@@ -66,8 +66,8 @@ func (o *traceOptions) view(cmd *cobra.Command, names []string) (reports.View, e
 		return v, kit.Usage("--filter is empty: name clients, nodes or servers, or leave it out to see all")
 	}
 	for _, name := range o.filter {
-		if !slices.Contains(names, name) {
-			return v, kit.Unknown("name", name, names, "there are "+strings.Join(names, ", "))
+		if err := kit.OneOf("name", name, names); err != nil {
+			return v, err
 		}
 	}
 	if !cmd.Flags().Changed("around") {

@@ -3,6 +3,7 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -68,4 +69,17 @@ func Quote(arg string) string {
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+// A Command holds the words of a command line.
+type Command []string
+
+// Flag adds a flag with its values, if it is given.
+func (c *Command) Flag(given bool, name string, values ...any) {
+	if given {
+		*c = append(*c, "--"+name)
+		for _, value := range values {
+			*c = append(*c, fmt.Sprint(value))
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,18 +19,15 @@ import (
 // checkPromoteBy returns a usage error if --promote-by sentinel is used in a world that does not
 // support it.
 func (o *Settings) checkPromoteBy() error {
-	switch {
-	case o.PromoteBy != bySentinel:
+	if o.PromoteBy != bySentinel {
 		return nil
-	case slices.Contains(o.Worlds, worlds.Docker):
-		return kit.Usage("--promote-by %s is not to be had in the world %s, whose servers would tell clients addresses that they can't reach: use --world %s",
-			bySentinel, worlds.Docker, worlds.Process)
-	case slices.Contains(o.Worlds, worlds.External):
-		return kit.Usage("--promote-by %s needs servers of our own: use --world %s", bySentinel, worlds.Process)
-	case !slices.Contains(o.Worlds, worlds.Process):
-		return kit.Usage("--promote-by %s is for the world %s: add it, as in --world %s,%s", bySentinel, worlds.Process, worlds.Sim, worlds.Process)
 	}
-	return nil
+	return cmp.Or(
+		kit.UsageIf(slices.Contains(o.Worlds, worlds.Docker), "--promote-by %s is not to be had in the world %s, whose servers would tell clients addresses that they can't reach: use --world %s",
+			bySentinel, worlds.Docker, worlds.Process),
+		kit.UsageIf(slices.Contains(o.Worlds, worlds.External), "--promote-by %s needs servers of our own: use --world %s", bySentinel, worlds.Process),
+		kit.UsageIf(!slices.Contains(o.Worlds, worlds.Process), "--promote-by %s is for the world %s: add it, as in --world %s,%s", bySentinel, worlds.Process, worlds.Sim, worlds.Process),
+	)
 }
 
 // checkUnused returns a usage error if a flag of a world is given without that world.

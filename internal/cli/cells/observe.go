@@ -2,7 +2,6 @@ package cells
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"runtime"
 	"slices"
@@ -76,11 +75,8 @@ func (o *Settings) observe(ctx context.Context, world string, list []*strategies
 			histories[j.Strategy][j.Scenario] = h
 			return err
 		})
-		if errors.Is(err, context.Canceled) {
-			return kit.Exit(kit.ExitInterrupted, errors.New("interrupted before a cell was played"))
-		}
 		if err != nil {
-			return err
+			return kit.Interrupted(err, "interrupted before a cell was played")
 		}
 	}
 	for _, s := range list {

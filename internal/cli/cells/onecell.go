@@ -1,8 +1,6 @@
 package cells
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -118,11 +116,8 @@ func (o *Settings) PlayCell(cmd *cobra.Command, c *oneCell) (cell reports.Cell, 
 		cell = p.Cell
 		return nil
 	})
-	if errors.Is(err, context.Canceled) {
-		return cell, history, kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
-	}
 	if err != nil {
-		return cell, history, err
+		return cell, history, kit.Interrupted(err, "interrupted")
 	}
 	err = o.CompareWithReferences(cmd.Context(), c.expected, c.registry, []selection.Chosen{c.Script}, func(visit func(reports.Cell) error) error { return visit(cell) })
 	if err != nil {

@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -123,15 +124,13 @@ func (o *Settings) Share(cmd *cobra.Command, a *kit.App, args []string) (leave f
 	if !cmd.Flags().Changed(queueFlag) {
 		return func() {}, nil
 	}
-	switch {
-	case o.Subject != nil:
-		return nil, kit.Usage("--queue: a --subject is a program of this machine, and workers are on others: build it in, by cli.Main, or leave one of them out")
-	case len(o.Place.Redis) > 0:
-		return nil, kit.Usage("--queue: the servers of --redis bear one cell after the other: leave --queue out")
-	case strings.ContainsAny(o.Place.RedisServer, `/\`):
-		return nil, kit.Usage("--queue: workers know server programs by name: give --redis-server %s, and start workers with --redis-server and the path there", filepath.Base(o.Place.RedisServer))
-	case cmd.Flags().Changed("jobs"):
-		return nil, kit.Usage("--queue: nothing is played here, and each worker has --jobs of its own: leave --jobs out")
+	if err := cmp.Or(
+		kit.UsageIf(o.Subject != nil, "--queue: a --subject is a program of this machine, and workers are on others: build it in, by cli.Main, or leave one of them out"),
+		kit.UsageIf(len(o.Place.Redis) > 0, "--queue: the servers of --redis bear one cell after the other: leave --queue out"),
+		kit.UsageIf(strings.ContainsAny(o.Place.RedisServer, `/\`), "--queue: workers know server programs by name: give --redis-server %s, and start workers with --redis-server and the path there", filepath.Base(o.Place.RedisServer)),
+		kit.UsageIf(cmd.Flags().Changed("jobs"), "--queue: nothing is played here, and each worker has --jobs of its own: leave --jobs out"),
+	); err != nil {
+		return nil, err
 	}
 	c, err := o.Queue.Connect(cmd, a)
 	if err != nil {

@@ -2,7 +2,6 @@ package cells
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/lockfault/lockfault/internal/cellresult"
@@ -69,8 +68,5 @@ func (o *Settings) CompareWithReferences(ctx context.Context, e *Expectations, r
 		}
 		return nil
 	})
-	if errors.Is(err, context.Canceled) {
-		err = kit.Exit(kit.ExitInterrupted, errors.New("interrupted before the cells were compared with those of other locks; --resume goes on"))
-	}
-	return err
+	return kit.Interrupted(err, "interrupted before the cells were compared with those of other locks; --resume goes on")
 }

@@ -6,9 +6,9 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"path"
 	"path/filepath"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
+	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/internal/workerpool"
@@ -81,6 +82,22 @@ const (
 
 func promoters() []string { return []string{ByReplicaOf, bySentinel} }
 
+// ChooseOne returns the only strategy that a word names, on the number of nodes of --nodes. A program
+// is a usage error, as are several strategies, for which advice says what to do.
+func (o *Settings) ChooseOne(cmd *cobra.Command, a *kit.App, registry strategies.Registry, word, advice string) ([]strategies.Strategy, error) {
+	list, err := selection.ChooseStrategies(a, registry, []string{word})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 1 {
+		return nil, kit.Usage("%q names %d strategies: %s", word, len(list), advice)
+	}
+	if err := selection.RefuseProgram(cmd, list[0]); err != nil {
+		return nil, err
+	}
+	return o.OnNodes(list)
+}
+
 // OnNodes returns the strategies with the number of nodes of --nodes, or list unchanged if the flag is
 // not set.
 func (o *Settings) OnNodes(list []strategies.Strategy) ([]strategies.Strategy, error) {
@@ -114,12 +131,13 @@ func (o *Settings) NodesOf(s strategies.Strategy) int {
 func (o *Settings) Check(cmd *cobra.Command, a *kit.App) error {
 	o.Services, o.containers = a.Services, a.Containers
 	for i, world := range o.Worlds {
-		switch {
-		case !slices.Contains(worlds.Names(), world):
-			return kit.Unknown("world", world, worlds.Names(), "there are "+strings.Join(worlds.Names(), ", "))
-		case slices.Contains(o.Worlds[:i], world):
-			return kit.Usage("--world names %s twice", world)
-		case world == worlds.Docker && a.Containers == nil:
+		if err := cmp.Or(
+			kit.OneOf("world", world, worlds.Names()),
+			kit.UsageIf(slices.Contains(o.Worlds[:i], world), "--world names %s twice", world),
+		); err != nil {
+			return err
+		}
+		if world == worlds.Docker && a.Containers == nil {
 			return kit.Lacks("--world "+worlds.Docker, "withdocker")
 		}
 	}
@@ -127,31 +145,21 @@ func (o *Settings) Check(cmd *cobra.Command, a *kit.App) error {
 		return kit.Lacks("--"+queueFlag, "withqueue") // now, before another flag reads standard input
 	}
 	o.Place.Sentinel = o.PromoteBy == bySentinel
-	o.isolating = cmd.Flags().Changed("isolate")
-	switch {
-	case !slices.Contains(promoters(), o.PromoteBy):
-		return kit.Unknown("--promote-by", o.PromoteBy, promoters(), "there are "+strings.Join(promoters(), ", "))
-	case len(o.Worlds) == 0:
-		return kit.Usage("--world names no world: there are %s", strings.Join(worlds.Names(), ", "))
-	case cmd.Flags().Changed("expect") && o.Expect == "":
-		return kit.Usage("--expect is empty: name a file, or leave it out to judge by the scripts")
-	case cmd.Flags().Changed("ttl") && o.TTL <= 0:
-		return kit.Usage("--ttl %v is no lease: give one such as 10s", o.TTL)
-	case o.TTL%time.Millisecond != 0:
-		return kit.Usage("--ttl %v is no whole number of milliseconds, which is what Redis counts", o.TTL)
-	case cmd.Flags().Changed("nodes") && (o.Nodes < 1 || o.Nodes > scenarios.MaxNodes):
-		return kit.Usage("--nodes %d: give 1 to %d, as many as a script may have", o.Nodes, scenarios.MaxNodes)
-	case o.TTL > kit.MaxLease:
-		return kit.Between("ttl", o.TTL, time.Millisecond, kit.MaxLease)
-	case o.CellTimeout > kit.MaxDuration:
-		return kit.Between("cell-timeout", o.CellTimeout, time.Nanosecond, kit.MaxDuration)
-	case cmd.Flags().Changed("cell-timeout") && o.CellTimeout <= 0:
-		return kit.Usage("--cell-timeout %v leaves no time: give some, such as 20s", o.CellTimeout)
-	}
-	if err := o.checkUnused(cmd); err != nil {
-		return err
-	}
-	if err := o.checkPromoteBy(); err != nil {
+	changed := cmd.Flags().Changed
+	o.isolating = changed("isolate")
+	if err := cmp.Or(
+		kit.OneOf("--promote-by", o.PromoteBy, promoters()),
+		kit.UsageIf(len(o.Worlds) == 0, "--world names no world: there are %s", strings.Join(worlds.Names(), ", ")),
+		kit.UsageIf(changed("expect") && o.Expect == "", "--expect is empty: name a file, or leave it out to judge by the scripts"),
+		kit.UsageIf(changed("ttl") && o.TTL <= 0, "--ttl %v is no lease: give one such as 10s", o.TTL),
+		kit.UsageIf(o.TTL%time.Millisecond != 0, "--ttl %v is no whole number of milliseconds, which is what Redis counts", o.TTL),
+		kit.UsageIf(changed("nodes") && (o.Nodes < 1 || o.Nodes > scenarios.MaxNodes), "--nodes %d: give 1 to %d, as many as a script may have", o.Nodes, scenarios.MaxNodes),
+		kit.Between("ttl", max(o.TTL, time.Millisecond), time.Millisecond, kit.MaxLease),
+		kit.Between("cell-timeout", max(o.CellTimeout, time.Nanosecond), time.Nanosecond, kit.MaxDuration),
+		kit.UsageIf(changed("cell-timeout") && o.CellTimeout <= 0, "--cell-timeout %v leaves no time: give some, such as 20s", o.CellTimeout),
+		o.checkUnused(cmd),
+		o.checkPromoteBy(),
+	); err != nil {
 		return err
 	}
 	return o.checkRedis()
@@ -215,6 +223,15 @@ func (o *Settings) Lease() time.Duration {
 		longest = max(longest, o.At(world).Lease())
 	}
 	return longest
+}
+
+// Workers returns the number of cells played at a time in a world. The number is jobs, the value of
+// --jobs, or a multiple of its default in real time, where a cell mostly waits.
+func (o *Settings) Workers(cmd *cobra.Command, world string, jobs int) int {
+	if cmd.Flags().Changed("jobs") {
+		return jobs
+	}
+	return o.At(world).Crowd() * jobs
 }
 
 // sweep removes what killed processes left in a world.
@@ -460,18 +477,10 @@ func (o *Settings) InWorld(world string) []string {
 // FlagWords returns the flags that determine a cell in any world. flags omits the addresses and
 // programs of real servers, which differ between machines.
 func (o *Settings) FlagWords() []string {
-	var list []string
-	if o.Seed != DefaultSeed {
-		list = append(list, "--seed", fmt.Sprint(o.Seed))
-	}
-	if lease := o.Lease(); lease != 0 {
-		list = append(list, "--ttl", lease.String())
-	}
-	if o.Nodes != 0 {
-		list = append(list, "--nodes", fmt.Sprint(o.Nodes))
-	}
-	if o.PromoteBy != "" && o.PromoteBy != ByReplicaOf {
-		list = append(list, "--promote-by", o.PromoteBy)
-	}
+	var list shell.Command
+	list.Flag(o.Seed != DefaultSeed, "seed", o.Seed)
+	list.Flag(o.Lease() != 0, "ttl", o.Lease())
+	list.Flag(o.Nodes != 0, "nodes", o.Nodes)
+	list.Flag(o.PromoteBy != "" && o.PromoteBy != ByReplicaOf, "promote-by", o.PromoteBy)
 	return list
 }

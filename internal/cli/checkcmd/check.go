@@ -4,6 +4,7 @@ package checkcmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,13 +48,7 @@ const inputAuto = "auto"
 // mostHolders is the largest number of simultaneous holders in a checked history.
 const mostHolders = 1_000_000
 
-func inputs() []string {
-	names := []string{inputAuto}
-	for _, format := range history.Formats() {
-		names = append(names, string(format))
-	}
-	return names
-}
+func inputs() []string { return append([]string{inputAuto}, kit.Words(history.Formats())...) }
 
 func NewCommand() *cobra.Command {
 	var o checkOptions
@@ -112,35 +107,30 @@ Exit status:
 
 // check validates the flags and sets o.spec to the kind of lock that they ask for.
 func (o *checkOptions) check(cmd *cobra.Command) error {
-	if !slices.Contains(specs(), o.spec) {
-		return kit.Unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
-	}
-	if !slices.Contains(inputs(), o.input) {
-		return kit.Unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
-	}
-	if !slices.Contains(timeUnits(), o.unit) {
-		return kit.Unknown("time unit", o.unit, timeUnits(), "there are "+strings.Join(timeUnits(), ", "))
-	}
-	if o.format != kit.FormatTable && o.format != kit.FormatJSON {
-		return kit.Unknown("format", o.format, []string{kit.FormatTable, kit.FormatJSON}, "there are table and json")
+	if err := cmp.Or(
+		kit.OneOf("spec", o.spec, specs()),
+		kit.OneOf("input", o.input, inputs()),
+		kit.OneOf("time unit", o.unit, timeUnits()),
+		kit.OneOf("format", o.format, []string{kit.FormatTable, kit.FormatJSON}),
+	); err != nil {
+		return err
 	}
 	var err error
 	if o.spec, err = o.specOf(cmd); err != nil {
 		return err
 	}
-	switch {
-	case o.skew < 0:
-		return kit.Usage("--clock-skew %v is negative: give 0s or more", o.skew)
-	case o.skew > kit.MaxDuration:
-		return kit.Between("clock-skew", o.skew, 0, kit.MaxDuration)
-	case o.limit > mostHolders:
-		return kit.Between("limit", o.limit, 1, mostHolders)
-	case o.spec == specSemaphore && !cmd.Flags().Changed("permits"):
-		return kit.Usage("--spec semaphore needs --permits, from 1 to %d", linear.MaxPermits)
-	case o.spec == specSemaphore && (o.permits < 1 || o.permits > linear.MaxPermits):
+	semaphore, changed := o.spec == specSemaphore, cmd.Flags().Changed
+	if err := cmp.Or(
+		kit.UsageIf(o.skew < 0, "--clock-skew %v is negative: give 0s or more", o.skew),
+		kit.Between("clock-skew", o.skew, 0, kit.MaxDuration),
+		kit.Between("limit", max(1, o.limit), 1, mostHolders),
+		kit.UsageIf(semaphore && !changed("permits"), "--spec semaphore needs --permits, from 1 to %d", linear.MaxPermits),
+		kit.UsageIf(changed("limit") && o.limit < 1, "--limit %d lets nobody hold: give 1 or more", o.limit),
+	); err != nil {
+		return err
+	}
+	if semaphore {
 		return kit.Between("permits", o.permits, 1, linear.MaxPermits)
-	case cmd.Flags().Changed("limit") && o.limit < 1:
-		return kit.Usage("--limit %d lets nobody hold: give 1 or more", o.limit)
 	}
 	_, err = o.linear(o.spec)
 	return err

@@ -12,11 +12,7 @@ import (
 
 // timeUnits returns the values of --time-unit.
 func timeUnits() []string {
-	names := []string{inputAuto}
-	for _, unit := range history.TimeUnits() {
-		names = append(names, string(unit))
-	}
-	return names
+	return append([]string{inputAuto}, kit.Words(history.TimeUnits())...)
 }
 
 // otherEvent counts events of a history that are not operations of a lock.

@@ -3,6 +3,7 @@
 package explorecmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -92,10 +93,14 @@ Exit status:
 	flags.BoolVar(&o.Bound.WithoutTables, "without-tables", false, "play every move, even if its effect is known")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.Out, "out", "", "`directory` for scripts, findings.json and index.html (default none)")
-	o.addRandomFlags(flags)
-	o.addCheckpointFlag(flags)
+	flags.StringVar(&o.Drawn.Method, "random", "", "`method` of drawing random schedules instead of searching all: walk or pct; --seed selects the schedules (default none)")
+	flags.IntVar(&o.Drawn.Schedules, "schedules", 0, "`number` of schedules with --random (default: as many as --for allows)")
+	flags.IntVar(&o.Drawn.Depth, "pct-depth", search.DefaultDepth, "`number` of priority changes, plus one, with --random pct")
+	flags.BoolVar(&o.Drawn.Shrink, "shrink", false, "shrink the script of each finding (default: only with --random)")
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "`file` that stores the progress, from which the same search continues (default none)")
 	flags.StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which the search ends, such as 512MiB, without the worker processes")
-	o.addShardFlag(flags)
+	flags.StringVar(&o.shard, "shard", "", "`I/N` for the I-th of N parts of the search, such as 1/4 (default: the whole search)")
+	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as in --shard, but counted from 0, as in an Indexed Job of Kubernetes")
 	o.Queue.AddFlags(flags, cells.QueueAbout)
 	flags.IntVar(&o.parts, "parts", 0, "initial `number` of parts of a search with --queue; large parts are split while workers are idle (default: 1 for one worker, else two for each)")
 	o.AddWorldFlags(cmd)
@@ -110,21 +115,16 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	if o.TTL != 0 {
 		b.TTL = o.TTL
 	}
-	switch {
-	case b.Clients < 1 || b.Clients > 26:
-		return kit.Usage("--clients %d: give 1 to 26, which are called A to Z", b.Clients)
-	case b.Replicas < 0 || b.Moves < 0 || b.States < 0 || b.Retries < 0:
-		return kit.Usage("--replicas, --moves, --states and --retries don't take negative numbers")
-	case b.TTL < time.Second:
-		return kit.Usage("--ttl %v is too short for a search: give 1s at least", b.TTL)
-	case o.Span <= 0:
-		return kit.Usage("--for %v leaves no time: give some, such as 30s", o.Span)
-	case o.Span > kit.MaxDuration:
-		return kit.Between("for", o.Span, time.Nanosecond, kit.MaxDuration)
-	case o.jobs < 1 || o.jobs > kit.MaxWorkers:
-		return kit.Usage("--jobs %d: give 1 to %d workers", o.jobs, kit.MaxWorkers)
-	case !slices.Contains(o.Worlds, worlds.Sim):
-		return kit.Usage("--world %s: a search is in %s; name that, too", strings.Join(o.Worlds, ","), worlds.Sim)
+	if err := cmp.Or(
+		kit.UsageIf(b.Clients < 1 || b.Clients > 26, "--clients %d: give 1 to 26, which are called A to Z", b.Clients),
+		kit.UsageIf(min(b.Replicas, b.Moves, b.States, b.Retries) < 0, "--replicas, --moves, --states and --retries don't take negative numbers"),
+		kit.UsageIf(b.TTL < time.Second, "--ttl %v is too short for a search: give 1s at least", b.TTL),
+		kit.UsageIf(o.Span <= 0, "--for %v leaves no time: give some, such as 30s", o.Span),
+		kit.Between("for", o.Span, time.Nanosecond, kit.MaxDuration),
+		kit.UsageIf(o.jobs < 1 || o.jobs > kit.MaxWorkers, "--jobs %d: give 1 to %d workers", o.jobs, kit.MaxWorkers),
+		kit.UsageIf(!slices.Contains(o.Worlds, worlds.Sim), "--world %s: a search is in %s; name that, too", strings.Join(o.Worlds, ","), worlds.Sim),
+	); err != nil {
+		return err
 	}
 	for _, name := range o.Until {
 		if !slices.Contains(checker.Anomalies(), checker.Anomaly(name)) {
@@ -164,17 +164,8 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *kit.App, name string) er
 	if err := o.checkBound(cmd); err != nil {
 		return err
 	}
-	list, err := selection.ChooseStrategies(a, a.Registry, []string{name})
+	list, err := o.ChooseOne(cmd, a, a.Registry, name, "name one")
 	if err != nil {
-		return err
-	}
-	if len(list) > 1 {
-		return kit.Usage("%q names %d strategies: name one", name, len(list))
-	}
-	if err := selection.RefuseProgram(cmd, list[0]); err != nil {
-		return err
-	}
-	if list, err = o.OnNodes(list); err != nil {
 		return err
 	}
 	if list, err = o.Observe(cmd.Context(), list); err != nil {
@@ -219,7 +210,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *kit.App, name string) er
 	if err != nil {
 		return err
 	}
-	defer journal.Close()
+	if journal != nil {
+		defer journal.Close()
+	}
 	began := time.Now()
 	line := &searchProgress{Progress: kit.NewProgress(cmd.ErrOrStderr(), 0)}
 	result, err := func() (explore.Result, error) {

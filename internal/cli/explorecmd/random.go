@@ -1,50 +1,34 @@
 package explorecmd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/internal/explore"
 )
 
-func (o *exploreOptions) addRandomFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Drawn.Method, "random", "", "`method` of drawing random schedules instead of searching all: walk or pct; --seed selects the schedules (default none)")
-	flags.IntVar(&o.Drawn.Schedules, "schedules", 0, "`number` of schedules with --random (default: as many as --for allows)")
-	flags.IntVar(&o.Drawn.Depth, "pct-depth", search.DefaultDepth, "`number` of priority changes, plus one, with --random pct")
-	flags.BoolVar(&o.Drawn.Shrink, "shrink", false, "shrink the script of each finding (default: only with --random)")
-}
-
 // checkRandom validates the flags of random schedules and sets the default of --shrink.
 func (o *exploreOptions) checkRandom(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
-	var methods []string
-	for _, m := range explore.Methods() {
-		methods = append(methods, string(m))
-	}
-	switch {
-	case given("random") && !slices.Contains(methods, o.Drawn.Method):
+	methods := kit.Words(explore.Methods())
+	if given("random") && !slices.Contains(methods, o.Drawn.Method) {
 		return kit.Unknown("method", o.Drawn.Method, methods, "--random takes walk or pct")
-	case o.Drawn.Method == "" && given("schedules"):
-		return kit.Usage("--schedules is for schedules that are drawn: give --random walk or --random pct, too")
-	case o.Drawn.Method != string(explore.PCT) && given("pct-depth"):
-		return kit.Usage("--pct-depth is for priorities: give --random pct, too")
-	case o.Drawn.Schedules < 0:
-		return kit.Usage("--schedules doesn't take negative numbers")
 	}
-	if err := kit.Between("pct-depth", o.Drawn.Depth, 1, explore.MostDepth); err != nil {
+	shard := given("shard") || given("shard-index")
+	if err := cmp.Or(
+		kit.UsageIf(o.Drawn.Method == "" && given("schedules"), "--schedules is for schedules that are drawn: give --random walk or --random pct, too"),
+		kit.UsageIf(o.Drawn.Method != string(explore.PCT) && given("pct-depth"), "--pct-depth is for priorities: give --random pct, too"),
+		kit.UsageIf(o.Drawn.Schedules < 0, "--schedules doesn't take negative numbers"),
+		kit.Between("pct-depth", o.Drawn.Depth, 1, explore.MostDepth),
+		kit.UsageIf(shard && o.Drawn.Method != "", "--shard is for a search of all: draw schedules with another --seed on each machine, and without --shard"),
+		kit.UsageIf(shard && o.Drawn.Shrink, "--shard and --shrink exclude each other: merge knows paths as they were found; shrink what it has joined"),
+	); err != nil {
 		return err
-	}
-	switch {
-	case !given("shard") && !given("shard-index"):
-	case o.Drawn.Method != "":
-		return kit.Usage("--shard is for a search of all: draw schedules with another --seed on each machine, and without --shard")
-	case o.Drawn.Shrink:
-		return kit.Usage("--shard and --shrink exclude each other: merge knows paths as they were found; shrink what it has joined")
 	}
 	if !given("shrink") {
 		o.Drawn.Shrink = o.Drawn.Method != ""

@@ -1,6 +1,7 @@
 package explorecmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,28 +22,19 @@ import (
 
 // checkShared returns a usage error for flags that a search on a queue does not support.
 func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
-	on := cmd.Flags().Changed("queue")
-	switch {
-	case !on && cmd.Flags().Changed("parts"):
-		return kit.Usage("--parts is of a search on a queue: name one with --queue, or leave it out")
-	case !on:
-		return nil
-	case o.Drawn.Method != "":
-		return kit.Usage("--queue: schedules that are drawn by chance are not shared: draw some on each machine, with a --seed of its own")
-	case o.checkpoint != "":
-		return kit.Usage("--queue: what was searched is kept by the queue: leave --checkpoint out")
-	case o.Bound.Shards > 0:
-		return kit.Usage("--queue: the search is cut into parts by itself: leave --shard out")
-	case o.Drawn.Shrink:
-		return kit.Usage("--queue: what a search of all finds is shortest among all paths: leave --shrink out, and have \"shrink\" make the scripts smaller")
-	case cmd.Flags().Changed("memory"):
-		return kit.Usage("--queue: each worker has --memory of its own: leave --memory out")
-	case o.Bound.States > 0:
-		return kit.Usage("--queue: nobody counts the states of all parts while they are searched: leave --states out")
-	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > explore.MaxShards:
-		return kit.Usage("--parts %d: give 1 to %d", o.parts, explore.MaxShards)
+	changed := cmd.Flags().Changed
+	if !changed("queue") {
+		return kit.UsageIf(changed("parts"), "--parts is of a search on a queue: name one with --queue, or leave it out")
 	}
-	return nil
+	return cmp.Or(
+		kit.UsageIf(o.Drawn.Method != "", "--queue: schedules that are drawn by chance are not shared: draw some on each machine, with a --seed of its own"),
+		kit.UsageIf(o.checkpoint != "", "--queue: what was searched is kept by the queue: leave --checkpoint out"),
+		kit.UsageIf(o.Bound.Shards > 0, "--queue: the search is cut into parts by itself: leave --shard out"),
+		kit.UsageIf(o.Drawn.Shrink, "--queue: what a search of all finds is shortest among all paths: leave --shrink out, and have \"shrink\" make the scripts smaller"),
+		kit.UsageIf(changed("memory"), "--queue: each worker has --memory of its own: leave --memory out"),
+		kit.UsageIf(o.Bound.States > 0, "--queue: nobody counts the states of all parts while they are searched: leave --states out"),
+		kit.UsageIf(changed("parts") && o.parts < 1 || o.parts > explore.MaxShards, "--parts %d: give 1 to %d", o.parts, explore.MaxShards),
+	)
 }
 
 // lookAt is the interval between checks for idle workers.

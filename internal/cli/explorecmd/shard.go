@@ -6,18 +6,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/internal/explore"
 	"github.com/lockfault/lockfault/internal/version"
 )
-
-func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
-	flags.StringVar(&o.shard, "shard", "", "`I/N` for the I-th of N parts of the search, such as 1/4 (default: the whole search)")
-	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as in --shard, but counted from 0, as in an Indexed Job of Kubernetes")
-}
 
 // checkShard parses --shard and --shard-index into o.bound.
 func (o *exploreOptions) checkShard(cmd *cobra.Command) error {

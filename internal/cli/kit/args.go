@@ -28,6 +28,16 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// SomeArgs returns a check that requires at least one argument; what names the first.
+func SomeArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return ExactArgs(what)(cmd, args)
+		}
+		return nil
+	}
+}
+
 // Between returns a usage error if the value of a flag is outside least to most.
 func Between[T cmp.Ordered](flag string, value, least, most T) error {
 	if value < least || value > most {

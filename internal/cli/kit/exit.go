@@ -8,7 +8,11 @@
 package kit
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/internal/suggest"
 )
@@ -41,9 +45,35 @@ func (e *StatusError) Unwrap() error { return e.Err }
 // Exit returns an error that ends the program with an exit status. A nil err prints nothing.
 func Exit(code int, err error) error { return &StatusError{Code: code, Err: err} }
 
+// Interrupted returns an error with [ExitInterrupted] and the text if err says that the command was
+// interrupted, and err otherwise.
+func Interrupted(err error, text string) error {
+	if errors.Is(err, context.Canceled) {
+		return Exit(ExitInterrupted, errors.New(text))
+	}
+	return err
+}
+
 // Usage returns an error that ends the program with [ExitUsage].
 func Usage(format string, args ...any) error {
 	return Exit(ExitUsage, fmt.Errorf(format, args...))
+}
+
+// UsageIf returns a usage error if the command line is wrong, and nil otherwise. Of several checks,
+// [cmp.Or] returns the first error.
+func UsageIf(wrong bool, format string, args ...any) error {
+	if !wrong {
+		return nil
+	}
+	return Usage(format, args...)
+}
+
+// OneOf returns the error of [Unknown] with a list of the known words, or nil for a known word.
+func OneOf(kind, word string, known []string) error {
+	if slices.Contains(known, word) {
+		return nil
+	}
+	return Unknown(kind, word, known, "there are "+strings.Join(known, ", "))
 }
 
 // Unknown returns the usage error for an unknown word: with the most similar known word if there is

@@ -28,24 +28,27 @@ func Indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Each returns a text for each element of a list.
+func Each[T any](list []T, text func(T) string) []string {
+	var texts []string
+	for _, x := range list {
+		texts = append(texts, text(x))
+	}
+	return texts
+}
+
+// Words returns a list of names as strings.
+func Words[S ~string](list []S) []string { return Each(list, func(s S) string { return string(s) }) }
+
 // AnomalyText returns the anomalies separated by spaces, as in the file, or "none".
 func AnomalyText(list []checker.Anomaly) string {
 	if len(list) == 0 {
 		return "none"
 	}
-	text := make([]string, len(list))
-	for i, a := range list {
-		text[i] = string(a)
-	}
-	return strings.Join(text, " ")
+	return strings.Join(Words(list), " ")
 }
 
-func AnomalyNames() (names []string) {
-	for _, a := range checker.Anomalies() {
-		names = append(names, string(a))
-	}
-	return names
-}
+func AnomalyNames() []string { return Words(checker.Anomalies()) }
 
 // PathErrorText removes the name of the system call from a path error, which does not help users.
 func PathErrorText(err error) error {

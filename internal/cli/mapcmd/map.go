@@ -3,6 +3,7 @@
 package mapcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,21 +123,15 @@ func (o *mapOptions) check(cmd *cobra.Command, a *kit.App) error {
 			return kit.Unknown("anomaly", word, append(kit.AnomalyNames(), anyAnomaly), "there are "+strings.Join(kit.AnomalyNames(), ", ")+"; any is for all")
 		}
 	}
-	switch {
-	case len(o.Worlds) > 1:
-		return kit.Usage("--world %s: a map is of one world: two can be compared", strings.Join(o.Worlds, ","))
-	case len(o.broken) == 0:
-		return kit.Usage("--anomaly is empty: name anomalies, or any")
-	case o.plan.Squares < 1 || o.plan.Halvings < 0 || o.plan.Halvings > 12 || o.plan.Squares > mostSteps>>o.plan.Halvings:
-		return kit.Usage("--squares %d --halvings %d: an axis has 1 to %d steps, as many as squares when they were halved so often", o.plan.Squares, o.plan.Halvings, mostSteps)
-	case o.jobs < 1 || o.jobs > kit.MaxWorkers:
-		return kit.Between("jobs", o.jobs, 1, kit.MaxWorkers)
-	case !slices.Contains(mapForms(), o.format):
-		return kit.Unknown("format", o.format, mapForms(), "there are "+strings.Join(mapForms(), ", "))
-	case cmd.Flags().Changed("out") && o.out == "":
-		return kit.Usage("--out is empty: name a directory")
-	}
-	return nil
+	tooFine := o.plan.Squares < 1 || o.plan.Halvings < 0 || o.plan.Halvings > 12 || o.plan.Squares > mostSteps>>o.plan.Halvings
+	return cmp.Or(
+		kit.UsageIf(len(o.Worlds) > 1, "--world %s: a map is of one world: two can be compared", strings.Join(o.Worlds, ",")),
+		kit.UsageIf(len(o.broken) == 0, "--anomaly is empty: name anomalies, or any"),
+		kit.UsageIf(tooFine, "--squares %d --halvings %d: an axis has 1 to %d steps, as many as squares when they were halved so often", o.plan.Squares, o.plan.Halvings, mostSteps),
+		kit.Between("jobs", o.jobs, 1, kit.MaxWorkers),
+		kit.OneOf("format", o.format, mapForms()),
+		kit.UsageIf(cmd.Flags().Changed("out") && o.out == "", "--out is empty: name a directory"),
+	)
 }
 
 // axisFlag is the parsed value of --x or --y: the name of a param or a line number, and the text of
@@ -214,10 +209,7 @@ func (o *mapOptions) open(ctx context.Context, word string) (err error) {
 // choose sets o.axes to the params that --x and --y name, by default the first two of the script.
 func (o *mapOptions) choose() error {
 	params := o.script.Params
-	var names []string
-	for _, p := range params {
-		names = append(names, p.Name)
-	}
+	names := kit.Each(params, func(p scenarios.Param) string { return p.Name })
 	if len(params) == 0 {
 		return kit.Usage("%s has no params: add a line such as param pause 0.1ttl..2ttl and write $pause, or give the number of a line with a length of time, as in --x \"12 0.5ttl..2ttl\"", o.file)
 	}
@@ -285,20 +277,11 @@ func (o *mapOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 		return err
 	}
 	registry := selection.RegistryFor(a, args[:1])
-	list, err := selection.ChooseStrategies(a, registry, args[:1])
+	list, err := o.ChooseOne(cmd, a, registry, args[0], "a map is of one")
 	if err != nil {
 		return err
 	}
-	if len(list) > 1 {
-		return kit.Usage("%q names %d strategies: a map is of one", args[0], len(list))
-	}
-	if list, err = o.OnNodes(list); err != nil {
-		return err
-	}
 	s := list[0]
-	if err := selection.RefuseProgram(cmd, s); err != nil {
-		return err
-	}
 	if err := o.open(cmd.Context(), args[1]); err != nil {
 		return err
 	}
@@ -343,11 +326,8 @@ func (o *mapOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 		return o.ask(cmd, ctx, s, points, results, progress)
 	})
 	progress.Close()
-	if errors.Is(err, context.Canceled) {
-		return kit.Exit(kit.ExitInterrupted, errors.New("interrupted: no map was drawn"))
-	}
 	if err != nil {
-		return err
+		return kit.Interrupted(err, "interrupted: no map was drawn")
 	}
 	m := o.mapReport(s, args[1], drawn, results)
 	return o.print(cmd, m)
@@ -361,10 +341,6 @@ type mapCells map[string]reports.Cell
 // points.
 func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.Strategy, points []sweep.Point, results mapCells, progress *kit.Progress) ([]string, error) {
 	world := o.Worlds[0]
-	workers := o.jobs
-	if !cmd.Flags().Changed("jobs") {
-		workers *= o.At(world).Crowd()
-	}
 	var asked []sweep.Point
 	for _, at := range points {
 		if _, known := results[o.where(at)]; !known {
@@ -382,7 +358,7 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 	var err error
 	if len(asked) > 0 {
 		progress.Total += len(asked)
-		err = o.Play(ctx, world, min(workers, len(asked)), jobs, func(j cells.Job, p cells.Played) error {
+		err = o.Play(ctx, world, min(o.Workers(cmd, world, o.jobs), len(asked)), jobs, func(j cells.Job, p cells.Played) error {
 			results[o.where(asked[j.Number])] = p.Cell
 			if progress.Done++; progress.Due() {
 				progress.Say(fmt.Sprintf("%d points; %d more are known to be asked", progress.Done, progress.Total-progress.Done))

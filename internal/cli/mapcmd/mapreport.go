@@ -3,6 +3,7 @@ package mapcmd
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -235,23 +236,17 @@ func (o *mapOptions) checkSides(strategy string) error {
 
 // command returns the command that draws the map again.
 func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
-	words := []string{kit.Product, "map", s.Name, scenario}
+	words := shell.Command{kit.Product, "map", s.Name, scenario}
 	for i, p := range o.axes {
 		name := p.Name
 		if number, ok := strings.CutPrefix(name, "line-"); ok {
 			name = strings.ReplaceAll(number, "-", ":")
 		}
-		words = append(words, "--"+string('x'+rune(i)), name+" "+p.Range.String())
+		words.Flag(true, string('x'+rune(i)), name+" "+p.Range.String())
 	}
-	if len(o.of) != 1 || o.of[0] != string(checker.Overlap) {
-		words = append(words, "--anomaly", strings.Join(o.of, ","))
-	}
-	if o.plan.Squares != 16 {
-		words = append(words, "--squares", fmt.Sprint(o.plan.Squares))
-	}
-	if o.plan.Halvings != 3 {
-		words = append(words, "--halvings", fmt.Sprint(o.plan.Halvings))
-	}
+	words.Flag(!slices.Equal(o.of, []string{string(checker.Overlap)}), "anomaly", strings.Join(o.of, ","))
+	words.Flag(o.plan.Squares != 16, "squares", o.plan.Squares)
+	words.Flag(o.plan.Halvings != 3, "halvings", o.plan.Halvings)
 	return shell.Line(append(words, o.InWorld(o.Worlds[0])...))
 }
 
@@ -264,18 +259,11 @@ func (o *mapOptions) print(cmd *cobra.Command, m *reports.MapReport) error {
 		}
 	}
 	var text bytes.Buffer
-	var err error
-	switch o.format {
-	case kit.FormatJSON:
-		err = m.JSON(&text)
-	case formatCSV:
-		err = m.CSV(&text)
-	case formatSVG:
-		err = m.SVG(&text, true)
-	default:
-		err = m.Table(&text)
+	write := map[string]func(io.Writer) error{
+		kit.FormatTable: m.Table, kit.FormatJSON: m.JSON, formatCSV: m.CSV,
+		formatSVG: func(w io.Writer) error { return m.SVG(w, true) },
 	}
-	if err != nil {
+	if err := write[o.format](&text); err != nil {
 		return err
 	}
 	if _, err := text.WriteTo(cmd.OutOrStdout()); err != nil {
@@ -305,12 +293,12 @@ func (o *mapOptions) write(m *reports.MapReport) error {
 	}
 	for _, f := range []struct {
 		name  string
-		write func(b *bytes.Buffer) error
+		write func(w io.Writer) error
 	}{
-		{reports.MapTable, func(b *bytes.Buffer) error { return m.CSV(b) }},
-		{reports.MapPicture, func(b *bytes.Buffer) error { return m.SVG(b, true) }},
-		{reports.HTMLFile, func(b *bytes.Buffer) error { return m.Page(b) }},
-		{reports.MapFile, func(b *bytes.Buffer) error { return m.JSON(b) }},
+		{reports.MapTable, m.CSV},
+		{reports.MapPicture, func(w io.Writer) error { return m.SVG(w, true) }},
+		{reports.HTMLFile, m.Page},
+		{reports.MapFile, m.JSON},
 	} {
 		var b bytes.Buffer
 		if err := f.write(&b); err != nil {

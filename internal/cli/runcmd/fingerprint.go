@@ -21,13 +21,8 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []selection.Chosen
 	if err != nil {
 		return reports.Plan{}, err
 	}
-	var names, titles []string
-	for _, s := range list {
-		names = append(names, s.Name)
-	}
-	for _, s := range scripts {
-		titles = append(titles, s.Name)
-	}
+	names := kit.Each(list, func(s strategies.Strategy) string { return s.Name })
+	titles := kit.Each(scripts, func(s selection.Chosen) string { return s.Name })
 	p := reports.Plan{Cells: len(list) * len(scripts) * len(o.Worlds), Differs: reports.Cell.Differs}
 	p.Cell = func(place int) reports.CellName { // in the order in which cells numbers them
 		return reports.CellName{

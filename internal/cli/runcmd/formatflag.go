@@ -24,11 +24,8 @@ func forms() []reports.Format {
 	return append([]reports.Format{{Name: kit.FormatTable, Lines: true}}, reports.Forms()...)
 }
 
-func formNames() (names []string) {
-	for _, f := range forms() {
-		names = append(names, f.Name)
-	}
-	return names
+func formNames() []string {
+	return kit.Each(forms(), func(f reports.Format) string { return f.Name })
 }
 
 // chooseForms parses the values of --format: FORM or FORM=FILE. At most one document can go to
@@ -37,11 +34,10 @@ func chooseForms(words []string, out string) (list []chosenForm, err error) {
 	document := ""
 	for _, word := range words {
 		name, file, named := strings.Cut(word, "=")
-		i := slices.Index(formNames(), name)
-		if i < 0 {
-			return nil, kit.Unknown("format", name, formNames(), "there are "+strings.Join(formNames(), ", "))
+		if err := kit.OneOf("format", name, formNames()); err != nil {
+			return nil, err
 		}
-		f := chosenForm{forms()[i], file}
+		f := chosenForm{forms()[slices.Index(formNames(), name)], file}
 		switch {
 		case named && f.Name == kit.FormatTable:
 			return nil, kit.Usage("--format table is for standard output: markdown is the same for a file")

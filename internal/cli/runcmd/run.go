@@ -98,31 +98,19 @@ func (o *runOptions) check(cmd *cobra.Command, a *kit.App) error {
 	if o.forms, err = chooseForms(o.formats, o.out); err != nil {
 		return err
 	}
-	if o.quiet && o.verbose {
-		return kit.Usage("--quiet and --verbose can't both be so: leave one of them out")
-	}
-	if cmd.Flags().Changed("fail-on") && o.failOn != string(checker.Hygiene) {
-		return kit.Usage("unknown class %q of --fail-on: bugs of the other classes always count, so it can only be %s", o.failOn, checker.Hygiene)
-	}
-	if err := kit.Between("jobs", o.jobs, 1, kit.MaxWorkers); err != nil {
+	changed := cmd.Flags().Changed
+	if err := cmp.Or(
+		kit.UsageIf(o.quiet && o.verbose, "--quiet and --verbose can't both be so: leave one of them out"),
+		kit.UsageIf(changed("fail-on") && o.failOn != string(checker.Hygiene), "unknown class %q of --fail-on: bugs of the other classes always count, so it can only be %s", o.failOn, checker.Hygiene),
+		kit.Between("jobs", o.jobs, 1, kit.MaxWorkers),
+		kit.UsageIf(changed("strategy") && len(o.StrategyNames) == 0, "--strategy is empty: name some, or leave it out to play all"),
+		kit.UsageIf(changed("scenario") && len(o.scenarios) == 0, "--scenario is empty: name some, or leave it out to play all"),
+		kit.UsageIf(changed("baseline") && o.baseline == "", "--baseline is empty: name a report, or leave it out to compare with none"),
+		kit.UsageIf(o.out == "", "--out is empty: name a directory for the report"),
+		kit.UsageIf(o.accept && o.Expect == "", "--accept needs --expect, which names the file to write: --expect locks.expect, say"),
+		kit.UsageIf(o.accept && o.Expect == "-", "--accept can't write to standard input: name a file with --expect"),
+	); err != nil {
 		return err
-	}
-	for _, name := range []string{"strategy", "scenario"} {
-		if words, err := cmd.Flags().GetStringSlice(name); cmd.Flags().Changed(name) && err == nil && len(words) == 0 {
-			return kit.Usage("--%s is empty: name some, or leave it out to play all", name)
-		}
-	}
-	if cmd.Flags().Changed("baseline") && o.baseline == "" {
-		return kit.Usage("--baseline is empty: name a report, or leave it out to compare with none")
-	}
-	if o.out == "" {
-		return kit.Usage("--out is empty: name a directory for the report")
-	}
-	switch {
-	case o.accept && o.Expect == "":
-		return kit.Usage("--accept needs --expect, which names the file to write: --expect locks.expect, say")
-	case o.accept && o.Expect == "-":
-		return kit.Usage("--accept can't write to standard input: name a file with --expect")
 	}
 	return o.Settings.Check(cmd, a)
 }
@@ -210,7 +198,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *kit.App) error {
 	progress.Begin()
 	for i, world := range o.Worlds {
 		jobs := without(o.Jobs(world, i*each, scripts, list, report.Dir()), report.Has)
-		err = o.Play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j cells.Job, p cells.Played) error {
+		err = o.Play(cmd.Context(), world, min(o.Workers(cmd, world, o.jobs), each), jobs, func(j cells.Job, p cells.Played) error {
 			finished(progress, j, p.Cell)
 			return report.Add(j.Number, p.Cell)
 		})
@@ -345,15 +333,6 @@ func without(jobs iter.Seq[cells.Job], done func(number int) bool) iter.Seq[cell
 			}
 		}
 	}
-}
-
-// workers returns the number of cells played at a time. The number is --jobs if given, or a
-// multiple of its default in real time, where a cell mostly waits.
-func (o *runOptions) workers(cmd *cobra.Command, world string) int {
-	if cmd.Flags().Changed("jobs") {
-		return o.jobs
-	}
-	return o.At(world).Crowd() * o.jobs
 }
 
 // print writes the report in the chosen formats to out. Notes, the tally and the path of the report

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/selection"
+	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
@@ -31,18 +32,15 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []selection.Chosen
 	for _, s := range scripts {
 		h.Scripts = append(h.Scripts, reports.NewScript(s.Name, s.File, string(s.Format())))
 	}
-	h.Command = []string{kit.Product, "run"}
-	for _, words := range [][2]string{{"--strategy", strings.Join(o.StrategyNames, ",")}, {"--scenario", strings.Join(o.scenarios, ",")}, {"--expect", o.Expect}, {"--costs", o.costs}} {
-		if words[1] != "" {
-			h.Command = append(h.Command, words[0], words[1])
-		}
-	}
-	if !slices.Equal(o.Worlds, []string{reports.Reference}) {
-		h.Command = append(h.Command, "--world", strings.Join(o.Worlds, ","))
-	}
+	command := shell.Command{kit.Product, "run"}
+	command.Flag(len(o.StrategyNames) > 0, "strategy", strings.Join(o.StrategyNames, ","))
+	command.Flag(len(o.scenarios) > 0, "scenario", strings.Join(o.scenarios, ","))
+	command.Flag(o.Expect != "", "expect", o.Expect)
+	command.Flag(o.costs != "", "costs", o.costs)
+	command.Flag(!slices.Equal(o.Worlds, []string{reports.Reference}), "world", strings.Join(o.Worlds, ","))
 	if o.Subject != nil {
-		h.Command = append(h.Command, o.SubjectFlags.FlagArgs()...)
+		command = append(command, o.SubjectFlags.FlagArgs()...)
 	}
-	h.Command = append(h.Command, h.Flags...)
+	h.Command = append(command, h.Flags...)
 	return h
 }

@@ -184,7 +184,7 @@ func (w *warning) String() string {
 	}
 	under := "under " + w.scenario
 	if w.cells > 1 {
-		under = fmt.Sprintf("in %s, such as %s", countCells(w.cells), w.scenario)
+		under = fmt.Sprintf("in %s, such as %s", kit.Count(w.cells, "cell", "cells"), w.scenario)
 	}
 	return fmt.Sprintf("%s: %s %s: %s", locks, w.text, under, w.reason)
 }
@@ -219,10 +219,10 @@ func (r *runNotes) print(w io.Writer, quiet bool) {
 	unjudged.Print(w)
 	r.services.Print(w)
 	if n := r.by[reports.ByFile]; n > 0 && r.accepted == nil {
-		fmt.Fprintf(w, "better than %s says in %s: run with --accept to tighten it\n", r.o.Expect, countCells(n))
+		fmt.Fprintf(w, "better than %s says in %s: run with --accept to tighten it\n", r.o.Expect, kit.Count(n, "cell", "cells"))
 	}
 	if n := r.by[reports.ByStrategy]; n > 0 {
-		fmt.Fprintf(w, "better than the strategies say themselves in %s: tighten their Expected\n", countCells(n))
+		fmt.Fprintf(w, "better than the strategies say themselves in %s: tighten their Expected\n", kit.Count(n, "cell", "cells"))
 	}
 	if keys := r.expected.Absent(); len(keys) > 0 {
 		fmt.Fprintf(w, "%s: nothing was played of %s\n", r.o.Expect, strings.Join(keys, ", "))
@@ -232,13 +232,6 @@ func (r *runNotes) print(w io.Writer, quiet bool) {
 	}
 }
 
-func countCells(n int) string {
-	if n == 1 {
-		return "1 cell"
-	}
-	return fmt.Sprintf("%d cells", n)
-}
-
 // traceOf returns the trace command for a cell of this run.
 func (r *runNotes) traceOf(c reports.Cell) string {
 	o := r.o
@@ -246,7 +239,7 @@ func (r *runNotes) traceOf(c reports.Cell) string {
 	if i := slices.IndexFunc(r.scripts, func(s selection.Chosen) bool { return s.Name == c.Scenario }); i >= 0 {
 		scenario = cmp.Or(r.scripts[i].File, scenario)
 	}
-	args := []string{r.program, "trace", c.Strategy, scenario}
+	args := shell.Command{r.program, "trace", c.Strategy, scenario}
 	if o.Subject != nil && c.Strategy == o.Subject.Name {
 		args = append(args, o.SubjectFlags.FlagArgs()...)
 	}
@@ -255,8 +248,6 @@ func (r *runNotes) traceOf(c reports.Cell) string {
 		again.TTL = cmp.Or(c.Lease, again.TTL)
 	}
 	args = append(args, again.InWorld(c.World)...)
-	if o.Expect != "" {
-		args = append(args, "--expect", o.Expect)
-	}
+	args.Flag(o.Expect != "", "expect", o.Expect)
 	return shell.Line(args)
 }

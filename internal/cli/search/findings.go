@@ -119,44 +119,34 @@ func (s *Record) Options() *Options {
 // other limits.
 func (o *Options) Command(strategy string, r explore.Result) []string {
 	b := o.Bound
-	words := []string{kit.Product, "explore", strategy}
-	add := func(given bool, name string, value any) {
-		if given {
-			words = append(words, "--"+name, fmt.Sprint(value))
-		}
-	}
-	flag := func(given bool, name string) {
-		if given {
-			words = append(words, "--"+name)
-		}
-	}
-	add(b.Clients != 2, "clients", b.Clients)
-	add(b.Rounds != 1, "rounds", b.Rounds)
-	add(o.Nodes != 0, "nodes", o.Nodes)
-	add(b.Replicas != b.Budget[explore.Failover], "replicas", b.Replicas)
-	flag(b.Extend, "extend")
-	flag(b.Reenter, "reenter")
-	flag(b.OneThread, "one-thread")
-	add(b.Retries != 0, "retries", b.Retries)
+	words := shell.Command{kit.Product, "explore", strategy}
+	words.Flag(b.Clients != 2, "clients", b.Clients)
+	words.Flag(b.Rounds != 1, "rounds", b.Rounds)
+	words.Flag(o.Nodes != 0, "nodes", o.Nodes)
+	words.Flag(b.Replicas != b.Budget[explore.Failover], "replicas", b.Replicas)
+	words.Flag(b.Extend, "extend")
+	words.Flag(b.Reenter, "reenter")
+	words.Flag(b.OneThread, "one-thread")
+	words.Flag(b.Retries != 0, "retries", b.Retries)
 	for _, f := range explore.BudgetKinds() {
-		add(b.Budget[f] != 0, string(f), b.Budget[f])
+		words.Flag(b.Budget[f] != 0, string(f), b.Budget[f])
 	}
 	if !r.Exhausted {
-		add(b.Moves != 0, "moves", b.Moves)
-		add(b.States != 0, "states", b.States)
-		flag(b.UntilFirst, "until-first")
-		add(len(o.Until) > 0, "until", strings.Join(o.Until, ","))
-		add(r.Cut == OutOfTime && o.Span != 0, "for", o.Span)
+		words.Flag(b.Moves != 0, "moves", b.Moves)
+		words.Flag(b.States != 0, "states", b.States)
+		words.Flag(b.UntilFirst, "until-first")
+		words.Flag(len(o.Until) > 0, "until", strings.Join(o.Until, ","))
+		words.Flag(r.Cut == OutOfTime && o.Span != 0, "for", o.Span)
 	}
-	flag(b.WithoutTables, "without-tables")
-	add(b.TTL != scenarios.Defaults().TTL, "ttl", b.TTL)
-	add(o.Seed != cells.DefaultSeed, "seed", o.Seed)
-	add(o.Drawn.Method != "", "random", o.Drawn.Method)
-	add(o.Drawn.Schedules != 0, "schedules", o.Drawn.Schedules)
-	add(o.Drawn.pctDepth() != 0 && o.Drawn.Depth != DefaultDepth, "pct-depth", o.Drawn.Depth)
-	flag(o.Drawn.Shrink && o.Drawn.Method == "", "shrink")
-	flag(!o.Drawn.Shrink && o.Drawn.Method != "", "shrink=false")
-	add(len(o.Worlds) > 1, "world", strings.Join(o.Worlds, ","))
+	words.Flag(b.WithoutTables, "without-tables")
+	words.Flag(b.TTL != scenarios.Defaults().TTL, "ttl", b.TTL)
+	words.Flag(o.Seed != cells.DefaultSeed, "seed", o.Seed)
+	words.Flag(o.Drawn.Method != "", "random", o.Drawn.Method)
+	words.Flag(o.Drawn.Schedules != 0, "schedules", o.Drawn.Schedules)
+	words.Flag(o.Drawn.pctDepth() != 0 && o.Drawn.Depth != DefaultDepth, "pct-depth", o.Drawn.Depth)
+	words.Flag(o.Drawn.Shrink && o.Drawn.Method == "", "shrink")
+	words.Flag(!o.Drawn.Shrink && o.Drawn.Method != "", "shrink=false")
+	words.Flag(len(o.Worlds) > 1, "world", strings.Join(o.Worlds, ","))
 	return words
 }
 

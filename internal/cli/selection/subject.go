@@ -1,8 +1,8 @@
 package selection
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -76,19 +76,12 @@ func (f *SubjectFlags) AddTraits(flags *pflag.FlagSet) {
 
 // FlagArgs returns the flags that describe the same program.
 func (f *SubjectFlags) FlagArgs() []string {
-	args := []string{"--subject", f.Command}
-	if f.name != "" {
-		args = append(args, "--subject-name", f.name)
-	}
-	if f.nodes != 1 {
-		args = append(args, "--subject-nodes", fmt.Sprint(f.nodes))
-	}
-	if len(f.tags) > 0 {
-		args = append(args, "--subject-tags", strings.Join(f.tags, ","))
-	}
-	if f.Protocol != SimpleProtocol {
-		args = append(args, "--subject-protocol", f.Protocol)
-	}
+	var args shell.Command
+	args.Flag(true, "subject", f.Command)
+	args.Flag(f.name != "", "subject-name", f.name)
+	args.Flag(f.nodes != 1, "subject-nodes", f.nodes)
+	args.Flag(len(f.tags) > 0, "subject-tags", strings.Join(f.tags, ","))
+	args.Flag(f.Protocol != SimpleProtocol, "subject-protocol", f.Protocol)
 	return args
 }
 
@@ -122,14 +115,14 @@ func (f *SubjectFlags) Program(cmd *cobra.Command, registry strategies.Registry,
 		return nil, err
 	}
 	s := &Subject{Name: f.name, Words: words, Nodes: f.nodes, Full: f.Protocol == fullProtocol}
-	switch {
-	case f.Protocol != SimpleProtocol && f.Protocol != fullProtocol:
-		return nil, kit.Unknown("form of the protocol", f.Protocol, []string{SimpleProtocol, fullProtocol}, "there are simple and full")
-	case f.nodes < 1 || f.nodes > scenarios.MaxNodes:
-		return nil, kit.Usage("--subject-nodes %d: give 1 to %d, as many as a script may have", f.nodes, scenarios.MaxNodes)
-	case s.Name == "" && cmd.Flags().Changed("subject-name"):
-		return nil, kit.Usage("--subject-name is empty: name the lock, or leave it out")
-	case s.Name == "":
+	if err := cmp.Or(
+		kit.OneOf("form of the protocol", f.Protocol, []string{SimpleProtocol, fullProtocol}),
+		kit.UsageIf(f.nodes < 1 || f.nodes > scenarios.MaxNodes, "--subject-nodes %d: give 1 to %d, as many as a script may have", f.nodes, scenarios.MaxNodes),
+		kit.UsageIf(s.Name == "" && cmd.Flags().Changed("subject-name"), "--subject-name is empty: name the lock, or leave it out"),
+	); err != nil {
+		return nil, err
+	}
+	if s.Name == "" {
 		s.Name = nameOf(words)
 	}
 	// The number of nodes determines the group: single-node or multi-node.
@@ -138,11 +131,11 @@ func (f *SubjectFlags) Program(cmd *cobra.Command, registry strategies.Registry,
 		own, other = other, own
 	}
 	for _, tag := range f.tags {
-		if known := append(strategies.Tags(), leases.ClassNames()...); !slices.Contains(known, tag) {
-			return nil, kit.Unknown("tag", tag, known, "there are "+strings.Join(known, ", "))
-		}
-		if tag == other {
-			return nil, kit.Usage("--subject-tags has %s, and the program is on --subject-nodes %d: leave the tag out, it goes by the number", tag, f.nodes)
+		if err := cmp.Or(
+			kit.OneOf("tag", tag, append(strategies.Tags(), leases.ClassNames()...)),
+			kit.UsageIf(tag == other, "--subject-tags has %s, and the program is on --subject-nodes %d: leave the tag out, it goes by the number", tag, f.nodes),
+		); err != nil {
+			return nil, err
 		}
 		if !slices.Contains(s.Tags, tag) {
 			s.Tags = append(s.Tags, tag)

@@ -2,6 +2,7 @@
 package soakcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,7 @@ const mostWindows = 10_000_000
 
 func NewCommand(a *kit.App) *cobra.Command {
 	var o soakOptions
-	var kinds []string
-	for _, k := range soak.Kinds() {
-		kinds = append(kinds, fmt.Sprintf("  %-13s %s", k[0], k[1]))
-	}
+	kinds := kit.Each(soak.Kinds(), func(k [2]string) string { return fmt.Sprintf("  %-13s %s", k[0], k[1]) })
 	cmd := &cobra.Command{
 		Use:   "soak STRATEGY...",
 		Short: "Count lock failures under random faults",
@@ -83,12 +81,7 @@ Exit status:
   lockfault soak redlock --for 1000h --nemesis pause,partition,server-crash,server-clock --out soak
   lockfault soak set-nx-px-lua --nemesis failover:10m --lag 100ms
   lockfault soak set-nx-px-lua --ttl 2s --window 1m --for 10m --nemesis pause:5s --world process`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return kit.Usage("\"soak\" needs a strategy: \"%s --help\" explains it", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: kit.SomeArgs("a strategy"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a, args) },
 	}
 	flags := cmd.Flags()
@@ -128,11 +121,7 @@ func (o *soakOptions) check(cmd *cobra.Command, a *kit.App) error {
 		var none *soak.UnknownKind
 		switch {
 		case errors.As(err, &none):
-			var names []string
-			for _, k := range soak.Kinds() {
-				names = append(names, k[0])
-			}
-			return kit.Unknown("nemesis", none.Name, names, "there are "+strings.Join(names, ", "))
+			return kit.OneOf("nemesis", none.Name, kit.Each(soak.Kinds(), func(kind [2]string) string { return kind[0] }))
 		case err != nil:
 			return kit.Usage("--nemesis %s: %v", word, err)
 		}
@@ -141,53 +130,34 @@ func (o *soakOptions) check(cmd *cobra.Command, a *kit.App) error {
 		}
 		p.Nemeses = append(p.Nemeses, n)
 	}
-	span := func(name string, d, least time.Duration) error {
-		if d < least || d%time.Millisecond != 0 {
-			return kit.Usage("--%s %v: give %v or more, in whole milliseconds", name, d, least)
-		}
-		if d > kit.MaxDuration {
-			return kit.Between(name, d, least, kit.MaxDuration)
-		}
-		return nil
-	}
 	for _, f := range []struct {
 		name     string
 		d, least time.Duration
 	}{{"for", o.length, time.Second}, {"window", p.Window, time.Second}, {"think-time", p.Think, 0}, {"hold-time", p.Hold, time.Millisecond}, {"acquire-timeout", p.Patience, 0}, {"lag", p.Lag, 0}, {"shrink", o.shrink, 0}} {
-		if err := span(f.name, f.d, f.least); err != nil {
+		if err := cmp.Or(
+			kit.UsageIf(f.d < f.least || f.d%time.Millisecond != 0, "--%s %v: give %v or more, in whole milliseconds", f.name, f.d, f.least),
+			kit.Between(f.name, f.d, f.least, kit.MaxDuration),
+		); err != nil {
 			return err
 		}
 	}
 	p.Window = min(p.Window, o.length)
-	switch {
-	case len(o.Worlds) > 1:
-		return kit.Usage("--world %s: a soak is of one world: two can be compared", strings.Join(o.Worlds, ","))
-	case p.Clients < 1 || p.Clients > soak.MostClients:
-		return kit.Usage("--clients %d: give 1 to %d", p.Clients, soak.MostClients)
-	case p.Replicas < 0 || p.Replicas > 3:
-		return kit.Usage("--replicas %d: give 0 to 3", p.Replicas)
-	case p.Lag > 0 && p.Replicas == 0:
-		return kit.Usage("--lag %v: without replicas nothing is late: give --replicas", p.Lag)
-	case p.Replicas == 0 && slices.ContainsFunc(p.Nemeses, soak.Nemesis.NeedsReplicas):
-		return kit.Usage("--nemesis failover needs a replica: leave --replicas out, or give 1 or more")
-	case p.Expected() > soak.MostFaults:
-		return kit.Usage("--nemesis: a window of %v would have %.0f faults, and may have %d: give a shorter --window", p.Window, p.Expected(), soak.MostFaults)
-	case p.Window > 24*time.Hour:
-		return kit.Usage("--window %v: give a day or less, of which there may be many", p.Window)
-	case o.windows() > mostWindows:
-		return kit.Usage("--for %v is more than %d windows of %v", o.length, mostWindows, p.Window)
-	case cmd.Flags().Changed("script") && o.script < 0:
-		return kit.Usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
-	case o.script >= o.windows():
-		return kit.Usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
-	case o.jobs < 1 || o.jobs > kit.MaxWorkers:
-		return kit.Between("jobs", o.jobs, 1, kit.MaxWorkers)
-	case o.format != kit.FormatTable && o.format != kit.FormatJSON:
-		return kit.Unknown("format", o.format, []string{kit.FormatTable, kit.FormatJSON}, "there are table and json")
-	case cmd.Flags().Changed("out") && o.out == "":
-		return kit.Usage("--out is empty: name a directory")
-	}
-	return nil
+	changed := cmd.Flags().Changed
+	noReplica := p.Replicas == 0 && slices.ContainsFunc(p.Nemeses, soak.Nemesis.NeedsReplicas)
+	return cmp.Or(
+		kit.UsageIf(len(o.Worlds) > 1, "--world %s: a soak is of one world: two can be compared", strings.Join(o.Worlds, ",")),
+		kit.UsageIf(p.Clients < 1 || p.Clients > soak.MostClients, "--clients %d: give 1 to %d", p.Clients, soak.MostClients),
+		kit.UsageIf(p.Replicas < 0 || p.Replicas > 3, "--replicas %d: give 0 to 3", p.Replicas),
+		kit.UsageIf(p.Lag > 0 && p.Replicas == 0, "--lag %v: without replicas nothing is late: give --replicas", p.Lag),
+		kit.UsageIf(noReplica, "--nemesis failover needs a replica: leave --replicas out, or give 1 or more"),
+		kit.UsageIf(p.Expected() > soak.MostFaults, "--nemesis: a window of %v would have %.0f faults, and may have %d: give a shorter --window", p.Window, p.Expected(), soak.MostFaults),
+		kit.UsageIf(p.Window > 24*time.Hour, "--window %v: give a day or less, of which there may be many", p.Window),
+		kit.UsageIf(o.windows() > mostWindows, "--for %v is more than %d windows of %v", o.length, mostWindows, p.Window),
+		kit.UsageIf(changed("script") && o.script < 0 || o.script >= o.windows(), "--script %d: there are windows 0 to %d", o.script, o.windows()-1),
+		kit.Between("jobs", o.jobs, 1, kit.MaxWorkers),
+		kit.OneOf("format", o.format, []string{kit.FormatTable, kit.FormatJSON}),
+		kit.UsageIf(changed("out") && o.out == "", "--out is empty: name a directory"),
+	)
 }
 
 // windows returns the number of windows.
@@ -258,7 +228,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *kit.App, args []string) error {
 		one := newLockSoaked(s)
 		all.Locks = append(all.Locks, one)
 		jobs := o.windowsOf(s)
-		err := o.Play(cmd.Context(), world, o.workers(cmd, world), jobs, func(j cells.Job, p cells.Played) error {
+		err := o.Play(cmd.Context(), world, o.Workers(cmd, world, o.jobs), jobs, func(j cells.Job, p cells.Played) error {
 			one.add(j.Number, p)
 			if progress.Done++; progress.Due() {
 				progress.Say(fmt.Sprintf("%d of %d windows%s, of %s", progress.Done, progress.Total, progress.Left(), s.Name))
@@ -309,15 +279,6 @@ func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 		}
 	}
 	return nil
-}
-
-// workers returns the number of windows played at a time. The number is --jobs if given, or a
-// multiple of its default in real time, where windows mostly wait.
-func (o *soakOptions) workers(cmd *cobra.Command, world string) int {
-	if cmd.Flags().Changed("jobs") {
-		return o.jobs
-	}
-	return min(o.At(world).Crowd()*o.jobs, o.windows())
 }
 
 // window returns the script of window n.
@@ -371,11 +332,9 @@ func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one 
 
 // replay returns the command that plays the script of a window.
 func (o *soakOptions) replay(s strategies.Strategy, file string, window int) string {
-	words := []string{kit.Product, "trace", s.Name, file, "--seed", fmt.Sprint(o.seedOf(window))}
-	if n := o.NodesOf(s); n > 0 {
-		words = append(words, "--nodes", fmt.Sprint(n))
-	}
-	return shell.Line(words)
+	command := shell.Command{kit.Product, "trace", s.Name, file, "--seed", fmt.Sprint(o.seedOf(window))}
+	command.Flag(o.NodesOf(s) > 0, "nodes", o.NodesOf(s))
+	return shell.Line(command)
 }
 
 // small returns the script of the window that showed an anomaly, shrunk as far as --shrink allows,

@@ -3,6 +3,7 @@
 package workercmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,15 +76,13 @@ program or argument list. Servers are redis-server or valkey-server from PATH, o
 }
 
 func (o *joinOptions) join(cmd *cobra.Command, a *kit.App) error {
-	switch {
-	case o.Address.URLs == "":
-		return kit.Usage("name a queue with --queue, such as nats://127.0.0.1:4222")
-	case o.jobs < 1 || o.jobs > kit.MaxWorkers:
-		return kit.Usage("--jobs %d: give 1 to %d", o.jobs, kit.MaxWorkers)
-	case o.cellTimeout <= 0 || o.cellTimeout > item.MaxLimit:
-		return kit.Usage("--cell-timeout %v: must be more than 0 and at most %v", o.cellTimeout, item.MaxLimit)
-	case o.searchLimit <= 0:
-		return kit.Usage("--search-timeout %v: must be more than 0", o.searchLimit)
+	if err := cmp.Or(
+		kit.UsageIf(o.Address.URLs == "", "name a queue with --queue, such as nats://127.0.0.1:4222"),
+		kit.UsageIf(o.jobs < 1 || o.jobs > kit.MaxWorkers, "--jobs %d: give 1 to %d", o.jobs, kit.MaxWorkers),
+		kit.UsageIf(o.cellTimeout <= 0 || o.cellTimeout > item.MaxLimit, "--cell-timeout %v: must be more than 0 and at most %v", o.cellTimeout, item.MaxLimit),
+		kit.UsageIf(o.searchLimit <= 0, "--search-timeout %v: must be more than 0", o.searchLimit),
+	); err != nil {
+		return err
 	}
 	servers, err := cells.ServersByName(o.servers)
 	if err != nil {
