@@ -183,15 +183,13 @@ func (s *aggregate) command(verb string, c Cell) string {
 			scenario = script.File
 		}
 	}
-	words := []string{Tool, verb, c.Strategy, scenario}
+	words := shell.Command{Tool, verb, c.Strategy, scenario}
 	for _, d := range s.run.Strategies {
 		if d.Name == c.Strategy {
 			words = append(words, d.Flags...)
 		}
 	}
-	if c.World != Reference {
-		words = append(words, "--world", c.World)
-	}
+	words.Flag(c.World != Reference, "world", c.World)
 	words = append(words, s.run.Flags...)
 	return shell.Line(each(words, shortLine))
 }
@@ -238,12 +236,7 @@ func grouped(list []page.Group, says string, link page.Link) []page.Group {
 	if says = shortLine(says); says == "" {
 		return list
 	}
-	same := func(g page.Group) bool { return withoutTimes(g.Summary) == withoutTimes(says) }
-	i := slices.IndexFunc(list, same)
-	if i < 0 {
-		i, list = len(list), append(list, page.Group{Summary: says})
-	}
-	g := &list[i]
+	g := placed(&list, func(g page.Group) bool { return withoutTimes(g.Summary) == withoutTimes(says) }, page.Group{Summary: says})
 	if g.Summary != says {
 		g.Summary = withoutTimes(says)
 	}

@@ -38,46 +38,42 @@ type entry struct {
 
 // Add adds a cell. Cells may come in any order. An unknown anomaly is an error.
 func (a *Agreement) Add(c Cell) error {
-	found, err := setOf(c.Anomalies)
-	if err != nil {
-		return fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
-	}
-	s := square{verdict: c.Verdict, found: found, asExpected: c.AsExpected}
-	at := [2]string{c.Strategy, c.Scenario}
-	if c.World == Reference {
-		if a.reference == nil {
-			a.reference = map[[2]string]square{}
-		}
-		a.reference[at] = s
+	e, err := entryOf(c)
+	switch {
+	case err != nil:
+		return err
+	case c.World != Reference:
+		a.waiting = append(a.waiting, e)
 		return nil
+	case a.reference == nil:
+		a.reference = map[[2]string]square{}
 	}
-	twin, err := c.twin()
-	a.waiting = append(a.waiting, entry{c.World, at, s, twin})
-	return err
+	a.reference[e.at] = e.square
+	return nil
 }
 
-// twin returns the result with which the cell is compared in place of the reference, or nil if the
-// cell has none.
-func (c Cell) twin() (*square, error) {
-	if c.Twin == nil {
-		return nil, nil
+// entryOf returns the entry of a cell. An unknown anomaly is an error.
+func entryOf(c Cell) (entry, error) {
+	found, err := setOf(c.Anomalies)
+	if err != nil {
+		return entry{}, fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
 	}
-	found, err := setOf(c.Twin.Anomalies)
-	return &square{verdict: c.Twin.Verdict, found: found}, err
+	e := entry{c.World, [2]string{c.Strategy, c.Scenario}, square{verdict: c.Verdict, found: found, asExpected: c.AsExpected}, nil}
+	if c.Twin != nil {
+		found, err = setOf(c.Twin.Anomalies)
+		e.twin = &square{verdict: c.Twin.Verdict, found: found}
+	}
+	return e, err
 }
 
 // Of reports whether a cell agrees with the reference. Of returns nil if the cell cannot be
 // compared. All cells of the reference must have been added before.
 func (a *Agreement) Of(c Cell) *bool {
-	found, err := setOf(c.Anomalies)
+	e, err := entryOf(c)
 	if err != nil || c.World == Reference {
 		return nil
 	}
-	twin, err := c.twin()
-	if err != nil {
-		return nil
-	}
-	return a.compare(entry{c.World, [2]string{c.Strategy, c.Scenario}, square{verdict: c.Verdict, found: found}, twin})
+	return a.compare(e)
 }
 
 func (a *Agreement) compare(e entry) *bool {
@@ -211,21 +207,11 @@ func (c *Comparison) Worlds() ([]string, []*Matrix) {
 }
 
 // Tally returns the counts over all worlds.
-func (c *Comparison) Tally() Tally {
-	var all Tally
+func (c *Comparison) Tally() (all Tally) {
 	for _, m := range c.matrices {
-		t := m.Tally()
-		all.Cells += t.Cells
-		all.Held += t.Held
-		all.Violated += t.Violated
-		all.NotApplicable += t.NotApplicable
-		all.Unknown += t.Unknown
-		all.Failed += t.Failed
-		all.Differing += t.Differing
-		all.Better += t.Better
-		all.Less += t.Less
-		all.Chance += t.Chance
-		all.Unjudged += t.Unjudged
+		for _, s := range m.squares {
+			all.count(s)
+		}
 	}
 	return all
 }

@@ -94,12 +94,9 @@ func ReadCosts(path string) ([]Cost, error) {
 // JSON writes the costs as JSON.
 func (c Costs) JSON(w io.Writer) error {
 	c.Tool = Tool
-	text, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = printable.NewJSONWriter(w).Write(append(text, '\n'))
-	return err
+	e := json.NewEncoder(printable.NewJSONWriter(w))
+	e.SetIndent("", "  ")
+	return e.Encode(c)
 }
 
 // measurements holds the costs of a strategy with one number of contenders, by path.
@@ -116,18 +113,9 @@ type panel struct {
 
 func (c Costs) panels() (list []panel) {
 	for _, cost := range c.List {
-		i := slices.IndexFunc(list, func(p panel) bool { return p.contenders == cost.Contenders })
-		if i < 0 {
-			i = len(list)
-			list = append(list, panel{contenders: cost.Contenders})
-		}
-		p := &list[i]
-		j := slices.IndexFunc(p.lots, func(l measurements) bool { return l.strategy == cost.Strategy })
-		if j < 0 {
-			j = len(p.lots)
-			p.lots = append(p.lots, measurements{cost.Strategy, map[string]Cost{}})
-		}
-		p.lots[j].of[cost.Path] = cost
+		p := placed(&list, func(p panel) bool { return p.contenders == cost.Contenders }, panel{contenders: cost.Contenders})
+		l := placed(&p.lots, func(l measurements) bool { return l.strategy == cost.Strategy }, measurements{cost.Strategy, map[string]Cost{}})
+		l.of[cost.Path] = cost
 	}
 	return list
 }

@@ -34,10 +34,7 @@ type Drawn struct {
 func WriteCheckPage(w io.Writer, list []Checked) error {
 	p := page.Histories{Title: "lockfault check"}
 	for _, c := range list {
-		h := page.History{Name: shown(c.Name), Verdict: c.Verdict, Spec: c.Spec, Bad: c.Verdict != string(linear.Valid)}
-		for _, text := range c.Notes {
-			h.Notes = append(h.Notes, shortLine(text))
-		}
+		h := page.History{Name: shown(c.Name), Verdict: c.Verdict, Spec: c.Spec, Bad: c.Verdict != string(linear.Valid), Notes: each(c.Notes, shortLine)}
 		for i := range c.Violations {
 			v, err := drawn(&c.Violations[i])
 			if err != nil {

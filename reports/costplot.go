@@ -17,25 +17,14 @@ const (
 )
 
 func colour(path string) string {
-	switch path {
-	case PathDirect:
-		return "#08519c"
-	case PathHop:
-		return "#6baed6"
-	case PathGate:
-		return "#d7301f"
-	}
-	return "#969696"
+	return map[string]string{PathDirect: "#08519c", PathHop: "#6baed6", PathGate: "#d7301f", PathRecorded: "#969696"}[path]
 }
 
 // Plot draws the pairs per second of each strategy on each path as SVG. The axis is logarithmic,
 // and each number of contenders has a panel.
 func (c Costs) Plot(w io.Writer) error {
 	panels := c.panels()
-	least, most := 1.0, 10.0
-	if len(c.List) > 0 {
-		least = math.Inf(1)
-	}
+	least, most := math.Inf(1), 10.0
 	rows := 0
 	for _, cost := range c.List {
 		if cost.PairsPerSecond > 0 {

@@ -111,46 +111,36 @@ func (p *diagramBuilder) lay() {
 		p.places[name] = len(p.lanes)
 		p.lanes = append(p.lanes, diagram.Lane{Kind: kind, Name: label, Number: number})
 	}
-	clients := slices.Clone(p.h.Meta.Clients)
-	nodes := slices.Clone(p.h.Meta.Nodes)
-	servers := map[string][]string{}
-	further := map[string][]string{} // servers of a node that share its last lane
-	known := map[[3]string]bool{}
-	first := func(kind, of, name string) bool {
-		key := [3]string{kind, of, name}
-		before := known[key]
-		known[key] = true
-		return !before
+	var clients, nodes index
+	servers := map[string]*index{} // by node
+	for _, name := range p.h.Meta.Clients {
+		clients.place(name)
 	}
-	for _, name := range clients {
-		first("client", "", name)
-	}
-	for _, name := range nodes {
-		first("node", "", name)
+	for _, name := range p.h.Meta.Nodes {
+		nodes.place(name)
 	}
 	for _, e := range p.h.Events {
-		if e.Client != "" && first("client", "", e.Client) {
-			clients = append(clients, e.Client)
+		if e.Client != "" {
+			clients.place(e.Client)
 		}
-		if e.Node != "" && first("node", "", e.Node) {
-			nodes = append(nodes, e.Node)
+		if e.Node != "" {
+			nodes.place(e.Node)
 		}
-		if (e.Kind == checker.Request || e.Kind == checker.State) && first("server", e.Node, serverOf(e)) {
-			if len(servers[e.Node]) < mostServers {
-				servers[e.Node] = append(servers[e.Node], serverOf(e))
-			} else {
-				further[e.Node] = append(further[e.Node], serverOf(e))
+		if e.Kind == checker.Request || e.Kind == checker.State {
+			if servers[e.Node] == nil {
+				servers[e.Node] = &index{}
 			}
+			servers[e.Node].place(serverOf(e))
 		}
 	}
-	for i, name := range clients {
+	for i, name := range clients.names {
 		add(diagram.Client, "client "+name, name, i)
 	}
-	for _, node := range nodes {
-		list := servers[node]
-		slices.Sort(list)
-		if len(list) == 0 {
-			list = []string{node + "/0"}
+	for _, node := range nodes.names {
+		list, further := []string{node + "/0"}, []string(nil) // further servers share the last lane
+		if s := servers[node]; s != nil {
+			own := min(len(s.names), mostServers)
+			list, further = slices.Sorted(slices.Values(s.names[:own])), s.names[own:]
 		}
 		for _, server := range list {
 			label := server
@@ -159,9 +149,9 @@ func (p *diagramBuilder) lay() {
 			}
 			add(diagram.Server, "server "+server, label, 0)
 		}
-		if n := len(further[node]); n > 0 {
-			add(diagram.Server, "server "+further[node][0], fmt.Sprintf("%s: %d more", node, n), 0)
-			for _, server := range further[node] {
+		if n := len(further); n > 0 {
+			add(diagram.Server, "server "+further[0], fmt.Sprintf("%s: %d more", node, n), 0)
+			for _, server := range further {
 				p.places["server "+server] = len(p.lanes) - 1
 			}
 		}

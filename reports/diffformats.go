@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/internal/printable"
@@ -58,16 +57,12 @@ func (d *Diff) sections() (list []section) {
 			list = append(list, section{ChangeKind: c.Become})
 		}
 		s := &list[len(list)-1]
-		i := slices.IndexFunc(s.groups, func(g group) bool { return g.strategy == c.Strategy && g.text == c.Text })
-		if i < 0 {
-			i = len(s.groups)
-			s.groups = append(s.groups, group{strategy: c.Strategy, text: c.Text})
-		}
+		g := placed(&s.groups, func(g group) bool { return g.strategy == c.Strategy && g.text == c.Text }, group{strategy: c.Strategy, text: c.Text})
 		name := c.Scenario
 		if len(worlds) > 1 {
 			name += " in " + c.World
 		}
-		s.groups[i].scenarios = append(s.groups[i].scenarios, name)
+		g.scenarios = append(g.scenarios, name)
 	}
 	return list
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// cutCommand returns the first word of a command and the rest.
-func cutCommand(text string) (name, rest string, found bool) { return strings.Cut(text, " ") }
-
 // spanKind returns the kind of span for the appearance of a fault.
 func spanKind(a faults.Appearance) diagram.SpanKind {
 	switch a {
@@ -135,10 +132,7 @@ func (p *diagramBuilder) subjects(e checker.Event) []int {
 // the other lane's node must be among them. For example, healing n3 also heals the partition of n1
 // from n3.
 func (p *diagramBuilder) mended(lanes []int, rest string) func(openSpan) bool {
-	var nodes []string
-	for _, lane := range lanes {
-		nodes = append(nodes, p.nodes[lane])
-	}
+	nodes := each(lanes, func(lane int) string { return p.nodes[lane] })
 	named := strings.Fields(rest)
 	return func(g openSpan) bool {
 		if g.from == "" || rest != "" && !slices.Contains(named, p.nodes[g.lane]) {

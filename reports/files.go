@@ -268,16 +268,10 @@ func (r *Report) tidy() error {
 // IsPartOfReport reports whether a path has the name of a file or directory, or lies in a
 // directory, that a report in dir has.
 func IsPartOfReport(dir, file string) bool {
-	at, err := filepath.Abs(dir)
-	if err != nil {
-		return false
-	}
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return false
-	}
-	below, err := filepath.Rel(at, path)
-	if err != nil {
+	at, err1 := filepath.Abs(dir)
+	path, err2 := filepath.Abs(file)
+	below, err3 := filepath.Rel(at, path)
+	if errors.Join(err1, err2, err3) != nil {
 		return false
 	}
 	first, _, _ := strings.Cut(filepath.ToSlash(below), "/")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"os"
 	"path/filepath"
@@ -158,7 +159,7 @@ func (m *MapReport) CSV(w io.Writer) error {
 		if m.Y != nil {
 			row = append(row, p.Y)
 		}
-		_ = c.Write(append(row, string(p.Verdict), strings.ReplaceAll(names(p.Anomalies), ", ", " ")))
+		_ = c.Write(append(row, string(p.Verdict), spaced(p.Anomalies)))
 	}
 	c.Flush()
 	return c.Error()
@@ -361,10 +362,9 @@ func (m *MapReport) letters(cells, rows int, of map[string]rune) [][]rune {
 		}
 		for row := from; row <= to; row++ {
 			for cell := s.I * cells / m.X.Steps; cell <= ((s.I+s.Side)*cells-1)/m.X.Steps; cell++ {
-				switch was := &chart[row][cell]; *was {
-				case 0, letter:
+				if was := &chart[row][cell]; *was == 0 || *was == letter {
 					*was = letter
-				default:
+				} else {
 					*was = chartMixed
 				}
 			}
@@ -383,7 +383,7 @@ func (m *MapReport) Page(w io.Writer) error {
 		return err
 	}
 	p := page.Map{
-		Title: mapTitle + " " + m.Name(), Picture: picture.String(), Missed: m.Missed(),
+		Title: mapTitle + " " + m.Name(), Picture: template.HTML(picture.String()), Missed: m.Missed(),
 		Provenance: [][2]string{
 			{"version", shortLine(m.Version)}, {"world", shown(m.World)}, {"seed", fmt.Sprint(m.Seed)},
 			{"points played", Thousands(len(m.Probes))}, {"a grid as close has", Thousands(m.Grid)}, {"command", readable(m.Command)},

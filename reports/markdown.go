@@ -129,17 +129,19 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	}
 	fmt.Fprintf(b, "\n%s nothing found; %s not applicable; %s not played; **bold** differs from expectation",
 		markHeld, markNotApplicable, markNotPlayed)
-	if m.tally.Better > 0 {
-		fmt.Fprintf(b, "; %s better than expected", markBetter)
-	}
-	if m.tally.Less > 0 {
-		fmt.Fprintf(b, "; %s shows less, and grants less", markLess)
-	}
-	if m.tally.Chance > 0 {
-		fmt.Fprintf(b, "; %s by chance, another time more or less", markChance)
-	}
-	if m.tally.Unjudged > 0 {
-		fmt.Fprintf(b, "; %s judged by what clients were told alone", markUnjudged)
+	t := m.Tally()
+	for _, mark := range []struct {
+		n          int
+		sign, says string
+	}{
+		{t.Better, markBetter, "better than expected"},
+		{t.Less, markLess, "shows less, and grants less"},
+		{t.Chance, markChance, "by chance, another time more or less"},
+		{t.Unjudged, markUnjudged, "judged by what clients were told alone"},
+	} {
+		if mark.n > 0 {
+			fmt.Fprintf(b, "; %s %s", mark.sign, mark.says)
+		}
 	}
 	if m.untested() {
 		fmt.Fprintf(b, "; %s a line of the script met\nnothing, as its section says", markUntested)
@@ -279,12 +281,8 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 
 // metNothing records that a line of the script matched nothing with a strategy.
 func (s *sections) metNothing(m MetNothing, strategy string) {
-	i := slices.IndexFunc(s.idle, func(line idle) bool { return line.MetNothing == m })
-	if i < 0 {
-		i = len(s.idle)
-		s.idle = append(s.idle, idle{MetNothing: m})
-	}
-	s.idle[i].with = append(s.idle[i].with, strategy)
+	line := placed(&s.idle, func(line idle) bool { return line.MetNothing == m }, idle{MetNothing: m})
+	line.with = append(line.with, strategy)
 }
 
 // stackLines is the largest number of lines of a stack trace in the report.

@@ -12,7 +12,6 @@ type Matrix struct {
 	scenarios, strategies index
 	squares               map[[2]int]square
 	varying               map[string]bool // strategies whose histories may differ between runs
-	tally                 Tally
 }
 
 // A Tally counts cells.
@@ -52,9 +51,6 @@ func (m *Matrix) Add(c Cell) error {
 		m.varying[c.Strategy] = true
 	}
 	at := [2]int{m.scenarios.place(c.Scenario), m.strategies.place(c.Strategy)}
-	if old, ok := m.squares[at]; ok {
-		m.tally.count(old, -1)
-	}
 	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.NotBetter != nil, c.ByChance() != "", c.Reservation() != "", c.Untested()}
 	switch s.verdict {
 	case Held, Violated, NotApplicable, Unknown:
@@ -62,7 +58,6 @@ func (m *Matrix) Add(c Cell) error {
 		s.verdict = Error // an unknown verdict is not an answer
 	}
 	m.squares[at] = s
-	m.tally.count(s, +1)
 	return nil
 }
 
@@ -87,57 +82,57 @@ func (m *Matrix) varies() string {
 }
 
 // Tally returns the counts of the cells added so far.
-func (m *Matrix) Tally() Tally { return m.tally }
+func (m *Matrix) Tally() (t Tally) {
+	for _, s := range m.squares {
+		t.count(s)
+	}
+	return t
+}
 
-func (t *Tally) count(s square, n int) {
-	t.Cells += n
+func (t *Tally) count(s square) {
+	t.Cells++
 	switch s.verdict {
 	case Held:
-		t.Held += n
+		t.Held++
 	case Violated:
-		t.Violated += n
+		t.Violated++
 	case NotApplicable:
-		t.NotApplicable += n
+		t.NotApplicable++
 	case Unknown:
-		t.Unknown += n
+		t.Unknown++
 	case Error:
-		t.Failed += n
+		t.Failed++
 	}
-	if (s.verdict == Held || s.verdict == Violated) && !s.asExpected {
-		t.Differing += n
-	}
-	if s.better {
-		t.Better += n
-	}
-	if s.less {
-		t.Less += n
-	}
-	if s.chance {
-		t.Chance += n
-	}
-	if s.unjudged {
-		t.Unjudged += n
+	for _, of := range []struct {
+		is    bool
+		count *int
+	}{
+		{decided(s.verdict) && !s.asExpected, &t.Differing}, {s.better, &t.Better}, {s.less, &t.Less}, {s.chance, &t.Chance}, {s.unjudged, &t.Unjudged},
+	} {
+		if of.is {
+			*of.count++
+		}
 	}
 }
 
 // String returns the counts in one line, without zeros.
 func (t Tally) String() string {
-	text := count(t.Cells, "cell")
-	separator := ": "
-	for _, part := range []struct {
+	type part struct {
 		n    int
 		says string
-	}{
-		{t.Held, "held"},
-		{t.Violated, "violated"},
-		{t.NotApplicable, "not applicable"},
-		{t.Unknown, "unknown"},
-		{t.Failed, "in error"},
-	} {
-		if part.n > 0 {
-			text += fmt.Sprintf("%s%d %s", separator, part.n, part.says)
-			separator = ", "
+	}
+	counted := func(parts ...part) (list []string) {
+		for _, p := range parts {
+			if p.n > 0 {
+				list = append(list, fmt.Sprintf("%d %s", p.n, p.says))
+			}
 		}
+		return list
+	}
+	text := count(t.Cells, "cell")
+	if t.Cells > 0 {
+		text += ": " + strings.Join(counted(part{t.Held, "held"}, part{t.Violated, "violated"}, part{t.NotApplicable, "not applicable"},
+			part{t.Unknown, "unknown"}, part{t.Failed, "in error"}), ", ")
 	}
 	switch {
 	case t.Unknown+t.Failed > 0:
@@ -147,19 +142,8 @@ func (t Tally) String() string {
 	default:
 		text += "; all as expected"
 	}
-	if t.Better > 0 {
-		text += fmt.Sprintf(", %d better", t.Better)
-	}
-	if t.Less > 0 {
-		text += fmt.Sprintf(", %d granting less", t.Less)
-	}
-	if t.Chance > 0 {
-		text += fmt.Sprintf(", %d by chance", t.Chance)
-	}
-	if t.Unjudged > 0 {
-		text += fmt.Sprintf(", %d judged in part", t.Unjudged)
-	}
-	return text
+	return strings.Join(append([]string{text}, counted(part{t.Better, "better"}, part{t.Less, "granting less"},
+		part{t.Chance, "by chance"}, part{t.Unjudged, "judged in part"})...), ", ")
 }
 
 // Marks of entries without anomalies, of entries that differ from their expectation, and of entries

@@ -46,11 +46,7 @@ func (s *story) folds() []fold {
 	var all []fold
 	for _, client := range s.h.Meta.Clients {
 		for _, stretch := range s.stretches(client) {
-			keys := make([]string, len(stretch))
-			for i, x := range stretch {
-				keys[i] = x.key
-			}
-			for _, r := range repeats(keys) {
+			for _, r := range repeats(each(stretch, func(x exchange) string { return x.key })) {
 				all = append(all, newFold(client, stretch[r.at:r.at+r.size*r.times], r))
 			}
 		}
@@ -272,12 +268,8 @@ func newFold(client string, list []exchange, r repetition) fold {
 			nodes = append(nodes, x.request.Node)
 		}
 		_, key, _ := strings.Cut(x.key, "\x00")
-		i := slices.IndexFunc(questions, func(q question) bool { return q.key == key })
-		if i < 0 {
-			i = len(questions)
-			questions = append(questions, question{key: key, command: x.request.Command})
-		}
-		questions[i].nodes = append(questions[i].nodes, x.request.Node)
+		q := placed(&questions, func(q question) bool { return q.key == key }, question{key: key, command: x.request.Command})
+		q.nodes = append(q.nodes, x.request.Node)
 	}
 	slices.Sort(nodes)
 	began, ended := list[0].request.Time, list[0].reply.Time

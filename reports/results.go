@@ -498,11 +498,7 @@ func without(a, b []checker.Anomaly) []checker.Anomaly {
 
 // names lists anomalies for a sentence.
 func names(list []checker.Anomaly) string {
-	words := make([]string, len(list))
-	for i, a := range list {
-		words[i] = string(a)
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(each(list, func(a checker.Anomaly) string { return string(a) }), ", ")
 }
 
 func decided(v Verdict) bool { return v == Held || v == Violated }

@@ -1,7 +1,10 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -11,12 +14,7 @@ import (
 // spans returns all spans of the story, in no order of time.
 func (p *diagramBuilder) spans() []diagram.Span {
 	if p.lasted == nil {
-		p.lasted = append(p.holds(), p.calls()...)
-		p.lasted = append(p.lasted, p.keys()...)
-		p.lasted = append(p.lasted, p.rounds()...)
-		p.lasted = append(p.lasted, p.stops()...)
-		p.lasted = append(p.lasted, p.gatedSpans()...)
-		p.lasted = append(p.lasted, p.faults()...)
+		p.lasted = slices.Concat(p.holds(), p.calls(), p.keys(), p.rounds(), p.stops(), p.gatedSpans(), p.faults())
 	}
 	return p.lasted
 }
@@ -141,13 +139,9 @@ func (p *diagramBuilder) keys() []diagram.Span {
 		if e.Owner == "" && e.Value == "" {
 			continue
 		}
-		label := e.Value
-		if e.Owner != "" {
-			label = e.Owner
-		}
 		open[lane] = len(list)
 		list = append(list, diagram.Span{Kind: diagram.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
-			Owner: p.client(e.Owner), Label: label, Text: p.key(e)})
+			Owner: p.client(e.Owner), Label: cmp.Or(e.Owner, e.Value), Text: p.key(e)})
 	}
 	return list
 }
@@ -210,7 +204,7 @@ func (p *diagramBuilder) gatedSpans() []diagram.Span {
 		switch e.Kind {
 		case checker.Held:
 			waiting[m] = append(waiting[m], len(list))
-			name, _, _ := cutCommand(e.Command)
+			name, _, _ := strings.Cut(e.Command, " ")
 			if e.Direction != "request" {
 				name = "reply to " + name
 			}

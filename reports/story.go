@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -398,11 +399,7 @@ func (s *story) belief() string {
 	if len(s.believers) == 0 {
 		return "nobody"
 	}
-	var clients []string
-	for _, v := range s.believers {
-		clients = append(clients, v.Client)
-	}
-	return strings.Join(clients, " and ")
+	return strings.Join(each(s.believers, func(v checker.Hold) string { return v.Client }), " and ")
 }
 
 // server describes the new state of the key, with the cause if it was not a command.
@@ -416,10 +413,7 @@ func (s *story) server(e checker.Event) string {
 
 // keyText describes the state of the key on a server: its owner or value, and its expiry.
 func (s *story) keyText(e checker.Event) string {
-	text := e.Node
-	if e.Server != "" && e.Server != e.Node+"/0" {
-		text = e.Server
-	}
+	text := placeOf(e)
 	switch {
 	case e.Owner == "" && e.Value == "":
 		text += ": free"
@@ -436,6 +430,14 @@ func (s *story) keyText(e checker.Event) string {
 		}
 	}
 	return text
+}
+
+// placeOf returns the name of an event's server, or of its node for the first server of a node.
+func placeOf(e checker.Event) string {
+	if e.Server == e.Node+"/0" {
+		return e.Node
+	}
+	return cmp.Or(e.Server, e.Node)
 }
 
 // what describes an event on the wire, in the script or in a client.

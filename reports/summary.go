@@ -61,10 +61,7 @@ func (s *story) sentences() []diagram.Sentence {
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:
-			text := fmt.Sprintf("%s's %s %s", e.Client, e.Op, outcome(e.Result))
-			if e.Token != 0 {
-				text += fmt.Sprintf(" with fencing token %d", e.Token)
-			}
+			text := fmt.Sprintf("%s's %s %s", e.Client, e.Op, outcome(e.Result)) + tokenOf(e)
 			if last, ok := answered[e.Client]; ok && e.Result != checker.OK {
 				text += fmt.Sprintf(" after %s was answered %s", clip(last.Command), clip(last.Reply))
 			}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/internal/printable"
@@ -27,6 +28,17 @@ func each[T any](in []T, f func(T) string) []string {
 		out[i] = f(v)
 	}
 	return out
+}
+
+// placed returns the element of a list for which is returns true. If there is none, placed appends
+// the given one.
+func placed[T any](list *[]T, is func(T) bool, fresh T) *T {
+	i := slices.IndexFunc(*list, is)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, fresh)
+	}
+	return &(*list)[i]
 }
 
 // escape returns a text that Markdown shows literally, on one line.

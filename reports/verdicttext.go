@@ -103,10 +103,7 @@ func (s *story) plain(e checker.Event) string {
 	case checker.Invoke:
 		return fmt.Sprintf("%s called %s", e.Client, e.Op)
 	case checker.Return:
-		text := fmt.Sprintf("%s's %s %s", e.Client, e.Op, outcome(e.Result))
-		if e.Token != 0 {
-			text += fmt.Sprintf(" with fencing token %d", e.Token)
-		}
+		text := fmt.Sprintf("%s's %s %s", e.Client, e.Op, outcome(e.Result)) + tokenOf(e)
 		if e.Error != "" {
 			text += fmt.Sprintf(" (%s)", e.Error)
 		}
@@ -154,11 +151,7 @@ func (s *story) plain(e checker.Event) string {
 
 // key describes a change of the key.
 func (s *story) key(e checker.Event) string {
-	where := e.Node
-	if e.Server != "" && e.Server != e.Node+"/0" {
-		where = e.Server
-	}
-	var text string
+	where, text := placeOf(e), ""
 	switch {
 	case e.Owner == "" && e.Value == "":
 		text = "the key on " + where + " was gone"

@@ -49,9 +49,7 @@ Compare only numbers of the same run.`,
   lockfault bench --strategy set-wait --replicas 2 --format markdown --svg costs.svg
   lockfault bench --service redis,etcd,postgres --format json >costs.json`,
 		Args: kit.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, a)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a) },
 	}
 	flags := cmd.Flags()
 	o.AddSelectFlags(flags)

@@ -55,12 +55,9 @@ func addCompletion(root *cobra.Command) {
 		shell.Args = kit.NoArgs
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var shells []string
-		for _, shell := range cmd.Commands() {
-			shells = append(shells, shell.Name())
-		}
+		shells := kit.Each(cmd.Commands(), (*cobra.Command).Name)
 		if len(args) > 0 {
-			return kit.Unknown("shell", args[0], shells, "there are "+strings.Join(shells, ", "))
+			return kit.OneOf("shell", args[0], shells)
 		}
 		return kit.Usage("%q needs the name of a shell: %s", cmd.Name(), strings.Join(shells, ", "))
 	}

@@ -63,10 +63,7 @@ func newListCommand(a *kit.App) *cobra.Command {
 				fmt.Fprintln(w, "NAME\tWHAT IT IS\tLOCKS")
 				fmt.Fprintf(w, "%s\t%s\t%d: list strategies\n", strategies.Redis, "single servers with replicas, in virtual time too", len(a.Everything.Of(strategies.Redis).All()))
 				for _, service := range a.Services {
-					var names []string
-					for _, s := range service.Strategies() {
-						names = append(names, s.Name)
-					}
+					names := kit.Each(service.Strategies(), func(s strategies.Strategy) string { return s.Name })
 					fmt.Fprintf(w, "%s\t%s\t%s\n", service.Name(), service.Summary(), strings.Join(names, ", "))
 				}
 			default:

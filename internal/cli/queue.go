@@ -13,12 +13,8 @@ import (
 	"github.com/lockfault/lockfault/internal/shell"
 )
 
-type serveOptions struct {
-	queue.ServerOptions
-}
-
 func newQueueCommand(a *kit.App) *cobra.Command {
-	var o serveOptions
+	var o queue.ServerOptions
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Run a work queue server",
@@ -36,7 +32,7 @@ instead: https://docs.nats.io/running-a-nats-service/configuration`,
 		Example: `  lockfault queue --dir queue
   lockfault queue --config nats.conf --dir queue`,
 		Args: kit.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a) },
+		RunE: func(cmd *cobra.Command, args []string) error { return serve(cmd, a, o) },
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "`HOST:PORT` to listen on (default: as in --config, else 127.0.0.1:4222)")
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "`directory` for unfinished work (default: as in --config)")
@@ -45,7 +41,7 @@ instead: https://docs.nats.io/running-a-nats-service/configuration`,
 	return cmd
 }
 
-func (o *serveOptions) run(cmd *cobra.Command, a *kit.App) error {
+func serve(cmd *cobra.Command, a *kit.App, o queue.ServerOptions) error {
 	host, ok := a.Engine.(queue.Host)
 	switch {
 	case !ok:
@@ -62,7 +58,7 @@ func (o *serveOptions) run(cmd *cobra.Command, a *kit.App) error {
 			return kit.Usage("--dir: %v", kit.PathErrorText(err))
 		}
 	}
-	err := host.Serve(cmd.Context(), o.ServerOptions, func(url, credentials string) {
+	err := host.Serve(cmd.Context(), o, func(url, credentials string) {
 		fmt.Fprintf(cmd.OutOrStdout(), "listening on %s\n", url)
 		if credentials == "" {
 			return

@@ -33,9 +33,7 @@ docs/subject.md defines the form, and has an adapter to start with.`,
 		Example: `  lockfault subject-check 'python3 my_lock.py'
   lockfault subject-check 'node my_lock.js' --subject-nodes 3`,
 		Args: kit.ExactArgs("the command of a program, in quotes"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, a, args[0])
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a, args[0]) },
 	}
 	flags := cmd.Flags()
 	o.AddTraits(flags)

@@ -190,7 +190,7 @@ func Files() map[string]FileFloors {
 	return map[string]FileFloors{
 		"internal/cli": {
 			Floors: [][]string{
-				{"fmtdiff", "parts"},
+				{"parts"},
 				{"bench", "client", "compare", "fmt", "init", "list", "merge", "play", "queue", "report", "show", "shrink", "subjectcheck", "trace", "version", "watchman"},
 				{"complete"},
 				{"parts", "cli"},

@@ -1,6 +1,5 @@
-// Package mermaid converts a picture to the text of a Mermaid sequence diagram, and parses that
-// text. The text is for documents in which Mermaid diagrams are drawn. The package may not be used
-// to parse other Mermaid diagrams.
+// Package mermaid converts a picture to the text of a Mermaid sequence diagram, for documents in
+// which Mermaid diagrams are drawn. The package does not read Mermaid.
 package mermaid
 
 import (
@@ -102,10 +101,9 @@ func (d Diagram) Write(w io.Writer) error {
 func escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch {
-		case strings.ContainsRune("#;<>&\"`{}%\\", r) || r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029':
+		if strings.ContainsRune("#;<>&\"`{}%\\\u2028\u2029", r) || r < ' ' || r == 0x7f {
 			fmt.Fprintf(&b, "#%d;", r)
-		default:
+		} else {
 			b.WriteRune(r)
 		}
 	}

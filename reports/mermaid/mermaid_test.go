@@ -29,7 +29,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if err := d.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	got, err := mermaid.Parse(b.String())
+	got, err := parse(b.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{"", "graph TD\n", "sequenceDiagram\n    p0->>p1: x\n", "sequenceDiagram\n    participant p1 as A\n",
 		"sequenceDiagram\n    participant p0 as A\n    loop x\n", "sequenceDiagram\n    participant p0 as a#b\n"} {
-		if d, err := mermaid.Parse(text); err == nil {
+		if d, err := parse(text); err == nil {
 			t.Errorf("%q was read as %+v", text, d)
 		}
 	}

@@ -28,8 +28,29 @@ var (
 	zoom string
 )
 
+// pageStyle is a part of the pages with drawings: what their templates need for them.
+type pageStyle struct{}
+
+// Style returns the CSS of a page.
+func (pageStyle) Style() template.CSS { return template.CSS(style + svg.Style) }
+
+// Patterns returns the fill patterns of the drawings.
+func (pageStyle) Patterns() template.HTML { return template.HTML(svg.Patterns) }
+
+// Code returns the script of a page with stories, without comments and indentation.
+func (pageStyle) Code() template.JS {
+	var b strings.Builder
+	for line := range strings.Lines(zoom + script) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return template.JS(b.String())
+}
+
 // A Head holds everything of a report except the stories.
 type Head struct {
+	pageStyle
 	Title      string
 	Tally      string
 	Warning    string      // such as that the run was interrupted
@@ -182,6 +203,15 @@ func parse(source string) (*template.Template, error) {
 	return template.New("").Parse(top + differences + source)
 }
 
+// write writes a whole file from a template.
+func write(w io.Writer, source, name string, content any) error {
+	t, err := parse(source)
+	if err != nil {
+		return err
+	}
+	return t.ExecuteTemplate(w, name, content)
+}
+
 // New writes the head of a file, and returns a Writer for the rest.
 func New(w io.Writer, h Head) (*Writer, error) {
 	t, err := parse(source)
@@ -189,11 +219,7 @@ func New(w io.Writer, h Head) (*Writer, error) {
 		return nil, err
 	}
 	p := &Writer{w, t}
-	return p, t.ExecuteTemplate(w, "head", struct {
-		Head
-		Style    template.CSS
-		Patterns template.HTML
-	}{h, template.CSS(style + svg.Style), template.HTML(svg.Patterns)})
+	return p, t.ExecuteTemplate(w, "head", h)
 }
 
 // Story writes a story.
@@ -201,16 +227,5 @@ func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story",
 
 // Close writes the end of the file. Close does not close the underlying writer.
 func (p *Writer) Close() error {
-	return p.t.ExecuteTemplate(p.w, "foot", code())
-}
-
-// code returns the script of a file with stories, without comments and indentation.
-func code() template.JS {
-	var b strings.Builder
-	for line := range strings.Lines(zoom + script) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-			b.WriteString(line + "\n")
-		}
-	}
-	return template.JS(b.String())
+	return p.t.ExecuteTemplate(p.w, "foot", pageStyle{}.Code())
 }

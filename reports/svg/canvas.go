@@ -131,10 +131,7 @@ func (c *canvas) group(class, transform string, write func()) {
 func (c *canvas) rect(x, y, w, h float64, class, title string) { c.path(class, title, box(x, y, w, h)) }
 
 // box returns a rectangle as a path, at least one unit wide.
-func box(x, y, w, h float64) string {
-	right := max(math.Round(x+w), math.Round(x)+1)
-	return fmt.Sprintf("M%s,%sH%sv%sH%sz", at(x), at(y), at(right), at(h), at(x))
-}
+func box(x, y, w, h float64) string { return cutBox(x, y, w, h, false, false) }
 
 // cutBox returns a box as a path, with a pointed end on each side where it continues beyond the
 // picture.

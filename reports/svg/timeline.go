@@ -238,14 +238,11 @@ func (t *timeline) lanes() {
 
 // spans draws the spans, first those in the background.
 func (t *timeline) spans() {
-	for _, s := range t.p.Spans {
-		if s.Kind == diagram.Stop || s.Kind == diagram.Cut {
-			t.span(s)
-		}
-	}
-	for _, s := range t.p.Spans {
-		if s.Kind != diagram.Stop && s.Kind != diagram.Cut {
-			t.span(s)
+	for _, background := range []bool{true, false} {
+		for _, s := range t.p.Spans {
+			if background == (s.Kind == diagram.Stop || s.Kind == diagram.Cut) {
+				t.span(s)
+			}
 		}
 	}
 }

@@ -406,13 +406,7 @@ func (o *Settings) Play(ctx context.Context, world string, workers int, jobs ite
 				if why := o.polling(world); r.Failure.Limit > 0 && why != "" {
 					r.Failure.Reason += "; " + why
 				}
-				cell = reports.Cell{
-					World:    j.Place.World,
-					Strategy: j.Strategy,
-					Scenario: j.Scenario,
-					Verdict:  reports.Error,
-					Reason:   r.Failure.Error(),
-				}
+				cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error, Reason: r.Failure.Error()}
 				cell.Settle()
 			case cell.Verdict == reports.Error:
 				cell.Reason += stdio.OutputTail("it", r.Stderr)

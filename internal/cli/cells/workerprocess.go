@@ -101,11 +101,7 @@ func StartWorker() (func() *exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's file, to start it as a worker: %w", err)
 	}
-	return func() *exec.Cmd {
-		cmd := exec.Command(executable, WorkerCommand)
-		cmd.Args[0] = os.Args[0] // for a program with several names
-		return cmd
-	}, nil
+	return commandOf(executable, WorkerCommand), nil
 }
 
 // Work serves jobs as a worker process until its input ends, and then exits the process. Work
@@ -307,7 +303,7 @@ func (p *player) place(j Job) (harness.Place, error) {
 			return nil, err
 		}
 	}
-	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.commandOf(ClientCommand)), Watchman: p.commandOf(WatchmanCommand), Services: p.services, Containers: p.containers})
+	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(commandOf(p.executable, ClientCommand)), Watchman: commandOf(p.executable, WatchmanCommand), Services: p.services, Containers: p.containers})
 	if err != nil {
 		return nil, err
 	}
@@ -371,12 +367,12 @@ func bare(command func() *exec.Cmd) func() *exec.Cmd {
 // process.
 const WatchmanCommand = "watchman"
 
-// commandOf returns a function that creates a command that runs this executable with the given
+// commandOf returns a function that creates a command that runs an executable with the given
 // subcommand.
-func (p *player) commandOf(command string) func() *exec.Cmd {
+func commandOf(executable, command string) func() *exec.Cmd {
 	return func() *exec.Cmd {
-		cmd := exec.Command(p.executable, command)
-		cmd.Args[0] = os.Args[0]
+		cmd := exec.Command(executable, command)
+		cmd.Args[0] = os.Args[0] // for a program with several names
 		return cmd
 	}
 }

@@ -83,9 +83,7 @@ Exit status:
   lockfault check --spec fenced --strict history.edn
   lockfault check --all --html check.html logs.csv
   grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.spec, "spec", specAuto, "`kind` of lock: "+strings.Join(specs(), ", "))
@@ -419,10 +417,6 @@ func onLines(lines []int) string {
 	case 1:
 		return fmt.Sprintf(", line %d", lines[0])
 	}
-	texts := make([]string, len(lines))
-	for i, n := range lines {
-		texts[i] = strconv.Itoa(n)
-	}
-	last := len(texts) - 1
+	texts, last := kit.Each(lines, strconv.Itoa), len(lines)-1
 	return ", lines " + strings.Join(texts[:last], ", ") + " and " + texts[last]
 }

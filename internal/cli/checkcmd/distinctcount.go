@@ -1,8 +1,6 @@
 package checkcmd
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // distinct counts distinct names by their hashes, without storing the names. distinct keeps all
 // hashes until there are exactly of them; after that, whenever the table is full, it halves the

@@ -290,8 +290,8 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 		if world == worlds.Sim {
 			continue
 		}
-		jobs := o.Jobs(world, 0, scripts, []strategies.Strategy{strategy}, temp.Path())
 		var again []cells.Job
+		jobs := o.Jobs(world, 0, scripts, []strategies.Strategy{strategy}, temp.Path())
 		err := o.Play(ctx, world, o.jobs, jobs, func(j cells.Job, p cells.Played) error {
 			f := &found[j.Number]
 			f.Worlds[world] = shownIn(f, p.Cell)
@@ -301,22 +301,18 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if len(again) == 0 {
-			continue
-		}
-		err = o.Play(ctx, world, o.jobs, slices.Values(again), func(j cells.Job, p cells.Played) error {
-			if f := &found[j.Number]; shownIn(f, p.Cell) == search.Confirmed {
-				f.Worlds[world] = search.Confirmed
-				if f.Leases == nil {
-					f.Leases = map[string]string{}
+		if err == nil && len(again) > 0 {
+			err = o.Play(ctx, world, o.jobs, slices.Values(again), func(j cells.Job, p cells.Played) error {
+				if f := &found[j.Number]; shownIn(f, p.Cell) == search.Confirmed {
+					f.Worlds[world] = search.Confirmed
+					if f.Leases == nil {
+						f.Leases = map[string]string{}
+					}
+					f.Leases[world] = j.TTL.String()
 				}
-				f.Leases[world] = j.TTL.String()
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 		if err != nil {
 			return err
 		}

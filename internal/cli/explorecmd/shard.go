@@ -1,6 +1,7 @@
 package explorecmd
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,15 +26,13 @@ func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
 		first, second, _ := strings.Cut(f.text, "/")
 		shard, err1 := strconv.Atoi(first)
 		of, err2 := strconv.Atoi(second)
-		switch {
-		case f.text == "":
-			return kit.Usage("--%s is empty: give two numbers, such as %d/4 for the first of four, or leave it out", f.name, f.first)
-		case o.Bound.Shards > 0:
-			return kit.Usage("--shard and --shard-index say the same: leave one of them out")
-		case err1 != nil || err2 != nil || f.text != fmt.Sprintf("%d/%d", shard, of):
-			return kit.Usage("--%s %q: give two numbers, such as %d/4 for the first of four", f.name, f.text, f.first)
-		case of < 1 || of > explore.MaxShards || shard < f.first || shard > of-1+f.first:
-			return kit.Usage("--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, explore.MaxShards, f.span)
+		if err := cmp.Or(
+			kit.UsageIf(f.text == "", "--%s is empty: give two numbers, such as %d/4 for the first of four, or leave it out", f.name, f.first),
+			kit.UsageIf(o.Bound.Shards > 0, "--shard and --shard-index say the same: leave one of them out"),
+			kit.UsageIf(err1 != nil || err2 != nil || f.text != fmt.Sprintf("%d/%d", shard, of), "--%s %q: give two numbers, such as %d/4 for the first of four", f.name, f.text, f.first),
+			kit.UsageIf(of < 1 || of > explore.MaxShards || shard < f.first || shard > of-1+f.first, "--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, explore.MaxShards, f.span),
+		); err != nil {
+			return err
 		}
 		o.Bound.Shard, o.Bound.Shards = shard+1-f.first, of
 	}

@@ -8,14 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CompleteFlag registers shell completion for a flag that takes a list of names.
+// CompleteFlag registers shell completion for the last name of a flag that takes a comma-separated
+// list of names.
 func CompleteFlag(cmd *cobra.Command, flag string, names func() []string) {
-	must(cmd.RegisterFlagCompletionFunc(flag, completeList(names)))
-}
-
-// completeList returns a completion for the last name of a comma-separated list.
-func completeList(names func() []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
+	complete := func(_ *cobra.Command, _ []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]
 		for _, name := range names() {
 			if !slices.Contains(strings.Split(before, ","), name) {
@@ -24,18 +20,14 @@ func completeList(names func() []string) cobra.CompletionFunc {
 		}
 		return beginning(list, typed), cobra.ShellCompDirectiveDefault
 	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(fmt.Sprintf("lockfault: completion: %v", err)) // no such flag: a bug of the caller
+	}
 }
 
 // beginning returns the names that begin with typed. beginning modifies names.
 func beginning(names []string, typed string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
-}
-
-// must panics if err is not nil, which only a bug of this package can cause.
-func must(err error) {
-	if err != nil {
-		panic(fmt.Sprintf("lockfault: completion: %v", err))
-	}
 }
 
 // CompleteArgs returns a completion that uses the i-th function for the i-th argument.

@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,20 +63,16 @@ func chooseForms(words []string, out string) (list []chosenForm, err error) {
 
 // checkFormFile returns a usage error if a format cannot be written to file.
 func checkFormFile(word, file, out string, list []chosenForm) error {
-	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-		return kit.Usage("--format %s: there is no directory %s", word, filepath.Dir(file))
-	}
+	dir, missing := os.Stat(filepath.Dir(file))
 	info, err := os.Stat(file)
-	if err == nil && info.IsDir() {
-		return kit.Usage("--format %s: %s is a directory: name a file", word, file)
-	}
-	if reports.IsPartOfReport(out, file) {
-		return kit.Usage("--format %s: %s is a file of the report itself: name another", word, file)
-	}
-	for _, f := range list {
-		if f.file != "" && filepath.Clean(f.file) == filepath.Clean(file) {
-			return kit.Usage("--format: %s and another form can't both go to %s", word, file)
-		}
+	taken := slices.ContainsFunc(list, func(f chosenForm) bool { return f.file != "" && filepath.Clean(f.file) == filepath.Clean(file) })
+	if wrong := cmp.Or(
+		kit.UsageIf(missing != nil || !dir.IsDir(), "--format %s: there is no directory %s", word, filepath.Dir(file)),
+		kit.UsageIf(err == nil && info.IsDir(), "--format %s: %s is a directory: name a file", word, file),
+		kit.UsageIf(reports.IsPartOfReport(out, file), "--format %s: %s is a file of the report itself: name another", word, file),
+		kit.UsageIf(taken, "--format: %s and another form can't both go to %s", word, file),
+	); wrong != nil {
+		return wrong
 	}
 	if err != nil || info.Mode().IsRegular() { // pipes and devices need no check
 		if err := atomicdir.CheckFile(file); err != nil {

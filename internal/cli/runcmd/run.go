@@ -70,9 +70,7 @@ anomalies of this run into that file.`,
   lockfault run --scenario ./mine.txt --seed 7 --ttl 10s --format json
   lockfault run --scenario contention,./scripts/  # and all scripts in there`,
 		Args: kit.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, a)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a) },
 	}
 	flags := cmd.Flags()
 	o.AddSelectFlags(flags)

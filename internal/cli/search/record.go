@@ -54,11 +54,7 @@ func (o *Options) CheckFiles(strategy string) error {
 	case err != nil:
 		return kit.Usage("--out: %s is of no search, and would be lost: name another directory, or remove it", filepath.Join(o.Out, FindingsFile))
 	}
-	var ours []string
-	for _, f := range former.Findings {
-		ours = append(ours, f.File)
-	}
-	return CheckScripts(o.Out, strategy, ours)
+	return CheckScripts(o.Out, strategy, kit.Each(former.Findings, func(f Finding) string { return f.File }))
 }
 
 // ScriptName returns the file name of the script with which a strategy shows an anomaly.
@@ -210,14 +206,13 @@ func (o *Options) about() string {
 	if o.Nodes > 0 {
 		text += ", " + kit.Count(o.Nodes, "node", "nodes")
 	}
-	if o.Bound.Extend {
-		text += ", extend"
-	}
-	if o.Bound.Reenter {
-		text += ", reenter"
-	}
-	if o.Bound.OneThread {
-		text += ", one-thread"
+	for _, flag := range []struct {
+		given bool
+		name  string
+	}{{o.Bound.Extend, "extend"}, {o.Bound.Reenter, "reenter"}, {o.Bound.OneThread, "one-thread"}} {
+		if flag.given {
+			text += ", " + flag.name
+		}
 	}
 	if o.Bound.Retries > 0 {
 		text += ", " + kit.Count(o.Bound.Retries, "retry", "retries")

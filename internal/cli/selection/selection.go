@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/cli/kit"
+	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -29,10 +30,7 @@ func (o *Flags) AddSelectFlags(flags *pflag.FlagSet) {
 // services of --service. Without the flag these are Redis and the services of locks that --strategy
 // names and that Redis does not have.
 func (o *Flags) Registry(cmd *cobra.Command, a *kit.App) (strategies.Registry, error) {
-	known := []string{strategies.Redis}
-	for _, s := range a.Services {
-		known = append(known, s.Name())
-	}
+	known := append([]string{strategies.Redis}, kit.Each(a.Services, worlds.Service.Name)...)
 	for _, name := range o.serviceNames {
 		if a.Full != nil && slices.Contains(a.Full.Services, name) {
 			return strategies.Registry{}, kit.Lacks("--service "+name, "withservices")

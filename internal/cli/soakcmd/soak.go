@@ -268,9 +268,7 @@ func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 		return kit.Usage("--out: %v", kit.PathErrorText(err))
 	}
 	former, err := readSoaked(o.out)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return kit.Usage("--out: %s is of no soak, and would be lost: name another directory, or remove it", file)
 	}
 	for _, s := range list {

@@ -285,10 +285,7 @@ func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 func (s *soakReport) table(w io.Writer) {
 	p := s.Plan
 	fmt.Fprintf(w, "%s of world %s, lease %v; %s, each thinks %v and updates for %v; seed %d\n", kit.Count(p.Windows, "window", "windows")+" of "+p.Window.String(), p.World, p.TTL, kit.Count(p.Clients, "client", "clients"), p.Think, p.Hold, p.Seed)
-	var nemeses []string
-	for _, n := range p.Nemeses {
-		nemeses = append(nemeses, n.String())
-	}
+	nemeses := kit.Each(p.Nemeses, soak.Nemesis.String)
 	fmt.Fprintf(w, "nemeses: %s\n", cmp.Or(strings.Join(nemeses, ", "), "none"))
 	for _, l := range s.Locks {
 		l.table(w)
@@ -362,25 +359,25 @@ func (j *judged) total() (n int) {
 }
 
 // perMillion returns a rate and its bounds per million acquires.
-func perMillion(r soak.Rate) string {
-	switch {
-	case math.IsInf(r.Most, 1) && r.Of > 0:
-		return figure(r.Of*million) + " per million, without bounds"
-	case math.IsInf(r.Most, 1):
-		return "of none"
-	}
-	return fmt.Sprintf("%s per million (%s to %s)", figure(r.Of*million), figure(r.Least*million), figure(r.Most*million))
-}
+func perMillion(r soak.Rate) string { return scaled(r, million, "per million") }
 
 // percent returns a rate and its bounds in percent.
 func percent(r soak.Rate) string {
+	if !math.IsInf(r.Most, 1) {
+		r.Most = min(1, r.Most)
+	}
+	return scaled(r, 100, "%")
+}
+
+// scaled returns a rate and its bounds times a factor, with the unit that this gives.
+func scaled(r soak.Rate, factor float64, unit string) string {
 	switch {
 	case math.IsInf(r.Most, 1) && r.Of > 0:
-		return figure(r.Of*100) + " %, without bounds"
+		return figure(r.Of*factor) + " " + unit + ", without bounds"
 	case math.IsInf(r.Most, 1):
 		return "of none"
 	}
-	return fmt.Sprintf("%s %% (%s to %s)", figure(r.Of*100), figure(r.Least*100), figure(min(1, r.Most)*100))
+	return fmt.Sprintf("%s %s (%s to %s)", figure(r.Of*factor), unit, figure(r.Least*factor), figure(r.Most*factor))
 }
 
 // figure returns a number with three significant digits.

@@ -1,24 +1,26 @@
-package mermaid
+package mermaid_test
 
 import (
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
-// Parse parses a diagram that [Diagram.Write] wrote. Any other input is an error.
-func Parse(text string) (Diagram, error) {
+// parse parses a diagram that [mermaid.Diagram.Write] wrote. Any other input is an error.
+func parse(text string) (mermaid.Diagram, error) {
 	participant := regexp.MustCompile(`^    participant p(\d+) as (.+)$`)
 	arrow := regexp.MustCompile(`^    p(\d+)(->>|-->>|-x)p(\d+): (.+)$`)
 	note := regexp.MustCompile(`^    Note over p(\d+)(?:,p(\d+))?: (.+)$`)
-	var d Diagram
+	var d mermaid.Diagram
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if lines[0] != "sequenceDiagram" {
 		return d, fmt.Errorf("mermaid: line 1 is %q, not sequenceDiagram", lines[0])
 	}
 	for i, line := range lines[1:] {
-		var l Line
+		var l mermaid.Line
 		var err error
 		if m := participant.FindStringSubmatch(line); m != nil {
 			var name string
@@ -53,7 +55,7 @@ func Parse(text string) (Diagram, error) {
 	return d, nil
 }
 
-// unescape reverses escape.
+// unescape reverses the escaping of texts.
 func unescape(text string) (string, error) {
 	var b strings.Builder
 	for text != "" {
