@@ -264,14 +264,19 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	called, _ := j.start(held)
 	begun := j.granted(got)
 	if j.quorum() && j.h.Meta.Service == "" {
-		for _, holder := range []checker.Event{x, y} {
-			if n := j.nodesOwned(holder.Client, called, begun); n > 0 && n < j.majority() {
-				return Bug, fmt.Sprintf("%s acquired with its key on %d of %d nodes", holder.Client, n, len(j.nodes))
+		for _, at := range []int{held, got} {
+			holder := j.h.Events[at].Client
+			since, _ := j.start(at) // the other may have called later, when a node had lost the holder's key
+			if n := j.nodesOwned(holder, since, begun); n > 0 && n < j.majority() {
+				return Bug, fmt.Sprintf("%s acquired with its key on %d of %d nodes", holder, n, len(j.nodes))
 			}
 		}
 	}
-	if i := j.lost(x.Client, called, begun); i != nil {
-		return Limitation, "servers lose a lock: " + i.text
+	for _, at := range []int{held, got} { // a node may have lost the key of the later one, too, before that had a majority
+		since, _ := j.start(at)
+		if i := j.lost(j.h.Events[at].Client, since, begun); i != nil {
+			return Limitation, "servers lose a lock: " + i.text
+		}
 	}
 	end, known := j.leaseEnd(x.Client, held, begun)
 	reaped, why := time.Duration(0), ""
@@ -557,6 +562,13 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		called, _ := j.start(w.Events[i])
 		if command, ok := j.repeated(x.Client, called, x.Time); ok {
 			return Weakness, "it cannot tell its own key from another's when its client library sends a command again: " + command
+		}
+		if n := j.nodesOwned(x.Client, called, x.Time); j.quorum() { // it does not wait for a node, and takes no answer for a no
+			for _, i := range j.incidents {
+				if i.effect == cutOff && i.client == x.Client && i.overlaps(called, x.Time) {
+					return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
+				}
+			}
 		}
 	}
 	return Bug, "acquire said that it had failed without knowing so"

@@ -30,12 +30,17 @@ func (r *run) add(at float64, e checker.Event) *run {
 func (r *run) hold(at float64, client string, call int, nodes ...string) *run {
 	r.add(at, checker.Event{Kind: checker.Invoke, Client: client, Op: checker.Acquire, Call: call})
 	for _, n := range nodes {
-		command, value := "SET lock "+client+"1 NX PX 30000", client+"1"
-		r.add(at, checker.Event{Kind: checker.Request, Client: client, Node: n, Server: n + "/0", Command: command, Sent: time.Duration(at * float64(time.Second))})
-		r.add(at, checker.Event{Kind: checker.State, Client: client, Node: n, Server: n + "/0", Owner: client, Value: value, Cause: checker.ByCommand, Expires: time.Duration((at + 30) * float64(time.Second))})
-		r.add(at, checker.Event{Kind: checker.Reply, Client: client, Node: n, Command: command, Reply: "OK"})
+		r.owns(at, client, n)
 	}
 	return r.add(at, checker.Event{Kind: checker.Return, Client: client, Op: checker.Acquire, Call: call, Result: checker.OK})
+}
+
+// owns adds a request that got the key on a node, for a TTL.
+func (r *run) owns(at float64, client, node string) *run {
+	command, value := "SET lock "+client+"1 NX PX 30000", client+"1"
+	r.add(at, checker.Event{Kind: checker.Request, Client: client, Node: node, Server: node + "/0", Command: command, Sent: time.Duration(at * float64(time.Second))})
+	r.add(at, checker.Event{Kind: checker.State, Client: client, Node: node, Server: node + "/0", Owner: client, Value: value, Cause: checker.ByCommand, Expires: time.Duration((at + 30) * float64(time.Second))})
+	return r.add(at, checker.Event{Kind: checker.Reply, Client: client, Node: node, Command: command, Reply: "OK"})
 }
 
 func (r *run) gone(at float64, node string, cause checker.Cause) *run {
@@ -74,6 +79,10 @@ func TestOverlap(t *testing.T) {
 		"one of two that had the key lost it": {
 			newRun(all...).hold(0, "A", 1, "n1", "n2").fault(5, "n1 flush").gone(5, "n1", checker.ByFlush).
 				hold(6, "B", 2, "n1", "n3"), []string{"majority"}, leases.Limitation},
+		"a node lost the key of the one who had a majority last": {
+			newRun(all...).add(0, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1}).owns(0, "A", "n1").
+				fault(1, "n1 restart empty").gone(1, "n1", checker.ByRestart).hold(2, "B", 2, "n1", "n2").
+				owns(3, "A", "n3").add(3, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.OK}), []string{"majority"}, leases.Limitation},
 		"a renewal that was disturbed until the end": {
 			newRun("n1").hold(0, "A", 1, "n1").fault(1, "partition A").gone(30, "n1", checker.ByExpiry).
 				hold(31, "B", 2, "n1"), []string{"renewing"}, leases.Weakness},
@@ -134,6 +143,34 @@ func TestClassOf(t *testing.T) {
 	} {
 		if got, _ := leases.ClassOf(c.run.History, leases.Lock{Tags: c.tags}); got != c.want {
 			t.Errorf("%v: %s, want %s", c.tags, got, c.want)
+		}
+	}
+}
+
+// TestGhostOfAQuorum checks that keys stay on nodes that a quorum lock could not reach.
+func TestGhostOfAQuorum(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		held bool
+		on   []string
+		want leases.Outcome
+	}{
+		{"its release was held", true, []string{"n1"}, leases.Limitation},
+		{"nothing kept it from its nodes", false, []string{"n1"}, leases.Bug},
+		{"it had a majority, and knew of one node", true, []string{"n1", "n2"}, leases.Limitation},
+	} {
+		r := newRun("n1", "n2", "n3").add(0, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1})
+		for _, n := range c.on {
+			r.owns(0, "A", n)
+		}
+		if c.held {
+			r.add(0.1, checker.Event{Kind: checker.Held, Client: "A", Node: "n1", Direction: "request"})
+		}
+		r.add(0.2, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.Fail}).add(20, checker.Event{Kind: checker.End})
+		list := leases.Judge(r.History, leases.Lock{Tags: []string{"majority"}})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.Ghost })
+		if i < 0 || list[i].Outcome != c.want {
+			t.Errorf("%s: findings %+v, want a ghost that is a %s", c.name, list, c.want)
 		}
 	}
 }
