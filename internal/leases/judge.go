@@ -94,6 +94,10 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 		return j.ghost(w, e)
 	case checker.StuckLock:
 		return j.stuck(w, e)
+	case checker.Unreleasable:
+		if last.Time-first.Time >= j.h.Meta.TTL && j.fieldExpires(first.Client, w.Events[0]) {
+			return Limitation, unseenExpiry
+		}
 	case checker.NotReleased:
 		return j.notReleased(w, e)
 	case checker.IdleTraffic:
@@ -422,7 +426,7 @@ func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, stri
 		}
 	}
 	if e[0].Kind == checker.State && e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
-		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
+		return Limitation, unseenExpiry
 	}
 	return Bug, "a command changed a key without looking whose it is"
 }
@@ -466,6 +470,21 @@ func (j *judgement) reapedIn(client string, from, to time.Duration) (when time.D
 		was[e.Node] = e.Owner
 	}
 	return 0, ""
+}
+
+// unseenExpiry is the reason of findings about a key of which a field may have a time to live.
+const unseenExpiry = "the key may have ended by an expiry that cannot be observed, of a field"
+
+// fieldExpires reports whether the command that gave the client the key before event at gave a field of
+// the key a time to live.
+func (j *judgement) fieldExpires(client string, at int) bool {
+	for i := at; i > 0; i-- {
+		e := j.h.Events[i]
+		if e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == client && e.Owner == client {
+			return slices.Contains([]string{"HSETEX", "HGETEX", "HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HPEXPIREAT"}, rediscmd.Of(words(j.h.Events[i-1].Command)).Name)
+		}
+	}
+	return false
 }
 
 // hidesExpiry reports whether the request that made the change at event at may have given a part of
@@ -630,6 +649,9 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 	}
 	if command, ok := j.repeated(owner, 0, to); ok {
 		return Weakness, "a command that its client library sent again counted twice: " + command
+	}
+	if j.fieldExpires(owner, w.Events[len(w.Events)-1]) {
+		return Limitation, unseenExpiry
 	}
 	for i := len(j.h.Events) - 1; i >= 0; i-- {
 		if x := j.h.Events[i]; x.Kind == checker.State && x.Owner == owner && x.Cause == checker.ByCommand && x.Client == owner && x.Expires > 0 {

@@ -77,7 +77,7 @@ Exit status:
 	o.AddSelectFlags(pflag.NewFlagSet("", pflag.ContinueOnError)) // the argument selects
 	flags := cmd.Flags()
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
-	flags.StringVar(&o.findings, "findings", "lockfault-findings", "`directory` for the scripts of what the searches find")
+	flags.StringVar(&o.findings, "findings", "lockfault-findings", "`directory` for the scripts of findings")
 	flags.StringVar(&o.page, "report", "", "`directory` for the report of the scenarios, with a page of each cell's story (default none)")
 	flags.DurationVar(&o.span, "for", 200*time.Second, "real time after which the searches end without a verdict, ten times what they should take")
 	flags.BoolVar(&o.verbose, "verbose", false, "print a line for each finished cell and search on standard error")
