@@ -210,6 +210,7 @@ done
 		},
 		"trace":         {{"evil", "s.txt"}, {"evil-error", "s.txt"}, {"fenced", "bad.txt"}, {"fenced", "word.txt"}, {"fenced", "./a\x1b[31mb.txt"}},
 		"play":          {{"evil", "s.txt"}},
+		"test":          {{"evil-error"}, {"evil", "--for", "1s"}, {"evil-error", "--findings", "\x1b[31m", "--report", "\x1b[31m"}},
 		"explore":       {{"evil", "--moves", "3", "--out", "x"}, {"evil", "--checkpoint", "\x1b[31m/x"}},
 		"soak":          {{"evil", "--for", "1m"}, {"evil", "--for", "1m", "--format", "json"}},
 		"map":           {{"evil", "bad.txt"}, {"evil", "pause-lease", "--squares", "2", "--halvings", "0", "--out", "\x1b[31m"}},
