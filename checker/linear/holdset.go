@@ -40,9 +40,11 @@ type hold struct {
 	proof   eventRef // the event that proves the hold
 	from    stamp
 	until   time.Duration // the end of its lease
+	doubted time.Duration // if doubtful: when an extend without a known lease returned, from which on it may have been over
 	called  stamp         // the invocation of the release that ended it; seq is 0 without one
 	permits int32
 
+	doubtful  bool // see doubted
 	tentative bool // that release is under way
 	brief     bool // it lasted an instant, somewhere between the stamps
 	late      bool // it was assumed to be over, but was not

@@ -59,6 +59,9 @@ func (c *Checker) clash(set []*hold) bool {
 // surelyUntil returns the time until which h lasted for every possible clock error.
 func (c *Checker) surelyUntil(h *hold) time.Duration {
 	end := h.end().time
+	if h.doubtful {
+		end = min(end, h.doubted)
+	}
 	if !c.ending {
 		end = min(end, c.now) // the hold may end at any time
 	}

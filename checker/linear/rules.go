@@ -355,6 +355,11 @@ func (c *Checker) reportReacquire(h *hold, s *lockState, e *Event) {
 func (c *Checker) extended(o *owner, e *Event) {
 	if (e.Phase == ReturnUnknown || e.Phase == ReturnOK && c.spec.stale(e)) && o.call.Time < o.until {
 		o.loose = true
+		for _, h := range o.held {
+			if !h.doubtful {
+				h.doubtful, h.doubted = true, c.now
+			}
+		}
 	}
 	if e.Phase == ReturnOK && c.tokens && c.spec.stale(e) {
 		c.markUndecided(o.slots[0], "what an extend granted that told no lease is not settled")

@@ -40,3 +40,22 @@ func TestCertain(t *testing.T) {
 		})
 	}
 }
+
+// TestExtendWithoutLease checks that an overlap is not certain if clock errors may put it behind an
+// extend that told no lease, from which on the hold may have been over.
+func TestExtendWithoutLease(t *testing.T) {
+	events := []Event{
+		{Time: 3, Client: "B", Phase: Invoke, Op: Acquire},
+		{Time: 4, Client: "A", Phase: Invoke, Op: Acquire},
+		{Time: 7, Client: "B", Phase: ReturnOK, Op: Acquire, Token: 1, Lease: 13},
+		{Time: 9, Client: "B", Phase: Invoke, Op: Extend},
+		{Time: 10, Client: "A", Phase: ReturnOK, Op: Acquire, Token: 3, Lease: 12},
+		{Time: 10, Client: "B", Phase: ReturnOK, Op: Extend},
+	}
+	if got := Check(Fenced(), events, Options{}).Verdict; got != Invalid {
+		t.Errorf("with exact clocks: %s", got)
+	}
+	if got := Check(Fenced(), events, Options{Skew: 1}).Verdict; got == Invalid {
+		t.Error("with clock errors the overlap is certain")
+	}
+}
