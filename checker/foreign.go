@@ -49,7 +49,7 @@ func foreignExtend(f *index, yield func(*Witness) bool) {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		var w *Witness
-		later := ch.after.expires - ch.before.granted // what other clients shortened before is no measure: on a real server that may be noise
+		later := ch.after.expires - ch.before.granted // not before.expires, which another client's command may have left, or a late reading on a real server
 		switch {
 		case ch.recreated:
 			w = f.recreatedWitness(ch)

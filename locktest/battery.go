@@ -12,10 +12,11 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/battery"
 	"github.com/lockfault/lockfault/internal/leases"
+	"github.com/lockfault/lockfault/reports"
 )
 
-// batteryFor is the real time after which the searches of [Run] end without a verdict: ten times what
-// they should take. LOCKFAULT_FOR replaces it.
+// batteryFor is the real time after which the searches of [Run] end without a verdict. LOCKFAULT_FOR
+// replaces it.
 const batteryFor = 200 * time.Second
 
 // searchAll makes the standard searches ([battery.Searches]). The scripts of earlier findings are played
@@ -31,10 +32,6 @@ func (test *test) searchAll(t *testing.T) {
 	for _, script := range kept {
 		test.playKept(t, script, accepted)
 	}
-	base, err := Search{}.bound(test.cell)
-	if err != nil {
-		t.Fatalf("locktest: that can't be searched: %v", err)
-	}
 	if t.Failed() {
 		return
 	}
@@ -44,8 +41,7 @@ func (test *test) searchAll(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	singles, pairs := battery.Searches(base, test.cell.Strategy.Tags)
-	list := append(slices.Clone(singles), pairs...)
+	list := battery.Searches(test.cell.Strategy, test.cell.TTL)
 	all, err := battery.Run(ctx, list, &player{t: t, name: test.name, cell: test.cell}, nil)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -61,19 +57,14 @@ func (test *test) searchAll(t *testing.T) {
 		}
 		test.found(t, f.Finding, judged)
 	}
-	states, cut := 0, []string(nil)
-	for i, s := range all.Searched {
-		states += s.States
-		if i < len(singles) && !s.Exhausted {
-			cut = append(cut, s.String())
-		}
-		for _, f := range s.Failures {
-			t.Errorf("a schedule of the search with %s came to nothing: %s\n\n%s", s, explain(f.Err), f.Script)
-			return // the first failure is enough
-		}
+	if f, in := all.Failure(); f != nil {
+		t.Errorf("a script of the search with %s came to no verdict: %s\n\n%s", in, explain(f.Err), f.Script)
 	}
-	t.Logf("%d searches of %d states", len(all.Searched), states)
-	if len(cut) > 0 {
+	if leak := all.Leak(); leak != "" {
+		t.Errorf("A goroutine outlives its client: %s; %s.", leak, reports.LeakRemedy)
+	}
+	t.Logf("%d searches of %d states", len(all.Searched), all.States())
+	if cut := all.Unfinished(); len(cut) > 0 {
 		t.Logf("not searched to the end: %s", strings.Join(cut, ", "))
 	}
 }

@@ -7,14 +7,17 @@
 package battery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/explore"
 	"github.com/lockfault/lockfault/internal/leases"
+	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -42,6 +45,9 @@ func (s Search) String() string {
 	return text
 }
 
+// pair reports whether the search has two kinds of faults.
+func (s Search) pair() bool { return len(s.Faults) > 1 }
+
 // order holds the kinds of faults, those first that break most locks.
 var order = []explore.BudgetKind{
 	explore.Advance, explore.LoseReply, explore.Cancel, explore.LoseRequest, explore.Crash, explore.ClientRestart,
@@ -57,15 +63,17 @@ const (
 	pairRuns     = 300
 )
 
-// Searches returns the searches for a lock with these tags: those with at most one kind of fault, which
-// should be exhausted, and those of pairs. The base bound has the lock's nodes, its lease and what is
-// declared of it.
-func Searches(base explore.Bound, tags []string) (singles, pairs []Search) {
-	base.Clients, base.Rounds = 2, 1
-	base.Extend = slices.Contains(tags, strategies.TagExtending)
-	base.Reenter = slices.Contains(tags, string(leases.Reentrant))
+// Searches returns the searches for a lock with a lease of ttl, or of the default for 0: first those with
+// at most one kind of fault, which should be exhausted, then those of pairs.
+func Searches(lock strategies.Strategy, ttl time.Duration) []Search {
+	base := explore.Bound{
+		Clients: 2, Rounds: 1, Nodes: max(1, lock.Nodes), TTL: cmp.Or(ttl, scenarios.Defaults().TTL),
+		Extend:  slices.Contains(lock.Tags, strategies.TagExtending),
+		Reenter: slices.Contains(lock.Tags, string(leases.Reentrant)),
+		Lock:    leases.LockOf(lock), Varies: lock.HistoryVaries != "",
+	}
 	runs := singleRuns
-	if slices.Contains(tags, strategies.TagRenewing) {
+	if slices.Contains(lock.Tags, strategies.TagRenewing) {
 		runs = renewingRuns
 	}
 	search := func(runs int, faults ...explore.BudgetKind) Search {
@@ -79,14 +87,14 @@ func Searches(base explore.Bound, tags []string) (singles, pairs []Search) {
 	}
 	ticking := search(runs, explore.Tick)
 	ticking.Bound.Budget[explore.Tick] = 2 // a renewal, and what follows it
-	singles = []Search{search(runs), ticking}
+	singles, pairs := []Search{search(runs), ticking}, []Search(nil)
 	for _, f := range order {
 		singles = append(singles, search(runs, f))
 		pairs = append(pairs, search(pairRuns, f, explore.Tick))
 	}
 	retried := search(runs, explore.LoseReply)
 	retried.Bound.Retries = 1
-	return append(singles, retried), pairs
+	return slices.Concat(singles, []Search{retried}, pairs)
 }
 
 // A Result is what the searches found.
@@ -95,6 +103,43 @@ type Result struct {
 	Findings []Finding
 	// Searched holds the searches that were made, with their numbers.
 	Searched []Searched
+}
+
+// States returns the number of states of all searches together. A state of two searches counts twice.
+func (r Result) States() (n int) {
+	for _, s := range r.Searched {
+		n += s.States
+	}
+	return n
+}
+
+// Unfinished returns the faults of the searches with at most one kind of fault that were not exhausted.
+func (r Result) Unfinished() (list []string) {
+	for _, s := range r.Searched {
+		if !s.pair() && !s.Exhausted {
+			list = append(list, s.String())
+		}
+	}
+	return list
+}
+
+// Failure returns the first script that came to no verdict, as the lock did not do the same each time,
+// say, and its search; nil if there is none.
+func (r Result) Failure() (*explore.Failure, Search) {
+	for _, s := range r.Searched {
+		if len(s.Failures) > 0 {
+			return &s.Failures[0], s.Search
+		}
+	}
+	return nil, Search{}
+}
+
+// Leak returns a goroutine of the lock that outlived its client in a search; empty if there was none.
+func (r Result) Leak() (leak string) {
+	for _, s := range r.Searched {
+		leak = cmp.Or(leak, s.Leak)
+	}
+	return leak
 }
 
 // A Finding is a finding of one of the searches.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func users() []strategies.Strategy {
 				return sidecarLock{env}, env.Check("my-sidecar", 1)
 			},
 		},
+		dice(),
 		idle("my-idle"),
 		idle("my-idle-replicas", "replicas"),
 	}
@@ -51,6 +53,29 @@ func lucky() strategies.Strategy {
 	s := fencedAs("my-lucky", map[string][]string{"flush": {"overlap", "token-order", "lost-lock", "ghost"}})
 	s.Nondeterministic = map[string]string{"flush": "it draws lots"}
 	return s
+}
+
+// dice is a sound lock that looks at its key before an acquire, or not, by chance.
+func dice() strategies.Strategy {
+	s := fencedAs("my-dice", nil)
+	made := s.New
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		l, err := made(env)
+		return diceLock{l, env}, err
+	}
+	return s
+}
+
+type diceLock struct {
+	strategies.Lock
+	env strategies.Env
+}
+
+func (l diceLock) Acquire(ctx context.Context) error {
+	if rand.IntN(2) == 0 {
+		l.env.Nodes[0].Exists(ctx, l.env.Key)
+	}
+	return l.Lock.Acquire(ctx)
 }
 
 // idle is a lock that nobody gets but the warm-up.

@@ -95,9 +95,7 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	case checker.StuckLock:
 		return j.stuck(w, e)
 	case checker.Unreleasable:
-		if last.Time-first.Time >= j.h.Meta.TTL && j.fieldExpires(first.Client, w.Events[0]) {
-			return Limitation, unseenExpiry
-		}
+		return j.unreleasable(w)
 	case checker.NotReleased:
 		return j.notReleased(w, e)
 	case checker.IdleTraffic:
@@ -426,7 +424,7 @@ func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, stri
 		}
 	}
 	if e[0].Kind == checker.State && e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
-		return Limitation, unseenExpiry
+		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
 	}
 	return Bug, "a command changed a key without looking whose it is"
 }
@@ -471,9 +469,6 @@ func (j *judgement) reapedIn(client string, from, to time.Duration) (when time.D
 	}
 	return 0, ""
 }
-
-// unseenExpiry is the reason of findings about a key of which a field may have a time to live.
-const unseenExpiry = "the key may have ended by an expiry that cannot be observed, of a field"
 
 // fieldExpires reports whether the command that gave the client the key before event at gave a field of
 // the key a time to live.
@@ -583,10 +578,8 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 			return Weakness, "it cannot tell its own key from another's when its client library sends a command again: " + command
 		}
 		if n := j.nodesOwned(x.Client, called, x.Time); j.quorum() { // it does not wait for a node, and takes no answer for a no
-			for _, i := range j.incidents {
-				if i.effect == cutOff && i.client == x.Client && i.overlaps(called, x.Time) {
-					return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
-				}
+			if i := j.find(called, x.Time, ofClient(x.Client), cutOff); i != nil {
+				return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
 			}
 		}
 	}
@@ -627,6 +620,22 @@ func (j *judgement) repeated(client string, from, to time.Duration) (command str
 	return "", false
 }
 
+// unreleasable judges a release that failed after another client had replaced the holder's value. A
+// release of which no request reached a server did not fail for that.
+func (j *judgement) unreleasable(w checker.Witness) (Outcome, string) {
+	at := w.Events[len(w.Events)-1]
+	ret, called := j.h.Events[at], j.invoked(at)
+	for i := at; i >= 0 && j.h.Events[i].Time >= called; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.Request && e.Client == ret.Client {
+			return Bug, "no fault excuses it"
+		}
+	}
+	if i := j.find(called, ret.Time, ofClient(ret.Client), cutOff); i != nil {
+		return Limitation, "the release reached no server: " + i.text
+	}
+	return Bug, "no fault excuses it"
+}
+
 func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string) {
 	owner, to := "", e[len(e)-1].Time
 	for _, x := range e {
@@ -651,7 +660,7 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 		return Weakness, "a command that its client library sent again counted twice: " + command
 	}
 	if j.fieldExpires(owner, w.Events[len(w.Events)-1]) {
-		return Limitation, unseenExpiry
+		return Limitation, "a field of the key has a time to live, which cannot be observed"
 	}
 	for i := len(j.h.Events) - 1; i >= 0; i-- {
 		if x := j.h.Events[i]; x.Kind == checker.State && x.Owner == owner && x.Cause == checker.ByCommand && x.Client == owner && x.Expires > 0 {

@@ -174,3 +174,48 @@ func TestGhostOfAQuorum(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreleasable checks that a release whose requests were lost is not blamed on the value of another
+// client.
+func TestUnreleasable(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		executed bool
+		want     leases.Outcome
+	}{{"its request was lost", false, leases.Limitation}, {"a server executed it", true, leases.Bug}} {
+		r := newRun("n1").hold(0, "A", 1, "n1").
+			add(1, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 2}).
+			add(2, checker.Event{Kind: checker.Invoke, Client: "B", Op: checker.Acquire, Call: 3}).owns(2, "B", "n1")
+		if c.executed {
+			r.add(3, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "GET lock"})
+		}
+		r.add(3, checker.Event{Kind: checker.Dropped, Client: "A", Node: "n1", Direction: "request"}).
+			add(4, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Release, Call: 2, Result: checker.Unknown}).
+			add(20, checker.Event{Kind: checker.End})
+		list := leases.Judge(r.History, leases.Lock{})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.Unreleasable })
+		if i < 0 || list[i].Outcome != c.want {
+			t.Errorf("%s: findings %+v, want an unreleasable lock that is a %s", c.name, list, c.want)
+		}
+	}
+}
+
+// TestFieldExpires checks that a key of which a field has a time to live is not called stuck for ever.
+func TestFieldExpires(t *testing.T) {
+	for command, want := range map[string]leases.Outcome{
+		"HSETEX lock FNX PX 30000 FIELDS 1 owner A1": leases.Limitation, "HSET lock owner A1": leases.Bug,
+	} {
+		r := newRun("n1").add(0, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1}).
+			add(0, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: command}).
+			add(0, checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand}).
+			add(0, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.Unknown}).
+			add(40, checker.Event{Kind: checker.Invoke, Client: "B", Op: checker.Acquire, Call: 2}).
+			add(200, checker.Event{Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 2, Result: checker.Fail}).
+			add(201, checker.Event{Kind: checker.End})
+		list := leases.Judge(r.History, leases.Lock{})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.StuckLock })
+		if i < 0 || list[i].Outcome != want {
+			t.Errorf("%s: findings %+v, want a stuck lock that is a %s", command, list, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package cells
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	"github.com/lockfault/lockfault/internal/cellresult"
@@ -59,7 +60,7 @@ func (o *Settings) CompareWithReferences(ctx context.Context, e *Expectations, r
 			jobs = append(jobs, j)
 		}
 	}
-	err = here.Play(ctx, worlds.Sim, len(jobs), slices.Values(jobs), func(j Job, p Played) error {
+	err = here.Play(ctx, worlds.Sim, runtime.NumCPU(), slices.Values(jobs), func(j Job, p Played) error {
 		if p.Cell.Verdict != reports.Held && p.Cell.Verdict != reports.Violated {
 			return nil
 		}

@@ -21,13 +21,11 @@ import (
 	"github.com/lockfault/lockfault/internal/cli/cells"
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/search"
-	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/cli/selection"
 	"github.com/lockfault/lockfault/internal/leases"
-	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/workerpool"
 	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -79,7 +77,7 @@ Exit status:
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.findings, "findings", "lockfault-findings", "`directory` for the scripts of findings")
 	flags.StringVar(&o.page, "report", "", "`directory` for the report of the scenarios, with a page of each cell's story (default none)")
-	flags.DurationVar(&o.span, "for", 200*time.Second, "real time after which the searches end without a verdict, ten times what they should take")
+	flags.DurationVar(&o.span, "for", 200*time.Second, "real time after which the searches end without a verdict")
 	flags.BoolVar(&o.verbose, "verbose", false, "print a line for each finished cell and search on standard error")
 	o.AddFlags(cmd)
 	return cmd
@@ -90,8 +88,30 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	if cmd.Flags().Changed("report") && o.page == "" {
 		return kit.Usage("--report is empty: name a directory, or leave it out")
 	}
-	if o.findings == "" {
-		return kit.Usage("--findings is empty: name a directory")
+	changed := cmd.Flags().Changed
+	if err := cmp.Or(
+		kit.UsageIf(o.findings == "", "--findings is empty: name a directory"),
+		kit.UsageIf(o.span <= 0, "--for %v leaves no time: give some, such as 10m", o.span),
+		kit.UsageIf(changed("expect"), "--expect: test judges a lock by its class: use run with --expect"),
+		kit.UsageIf(len(o.Worlds) > 1, "--world names %d worlds: test plays in one", len(o.Worlds)),
+	); err != nil {
+		return err
+	}
+	if len(o.StrategyNames) > 0 {
+		if changed("subject") {
+			return kit.Usage("%q and --subject name two locks: leave one of them out", o.StrategyNames[0])
+		}
+		registry, err := o.Registry(cmd, a)
+		if err != nil {
+			return err
+		}
+		list, err := selection.ChooseStrategies(a, registry, o.StrategyNames)
+		if err != nil {
+			return err
+		}
+		if len(list) > 1 {
+			return kit.Usage("%q names %d strategies: name one", o.StrategyNames[0], len(list))
+		}
 	}
 	if o.out = o.page; o.out == "" {
 		temp, err := cells.MakeTraces()
@@ -106,7 +126,7 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	if err := o.run(cmd, a); err != nil {
 		return err
 	}
-	v := verdict{lock: o.played[0], program: a.Program, o: o, words: o.subjectWords()}
+	v := verdict{lock: o.played[0], o: o, notes: &runNotes{program: a.Program, o: &o.Settings}}
 	if _, err := reports.Scan(filepath.Join(o.out, reports.ResultsFile), func(c reports.Cell) error { v.add(c); return nil }); err != nil {
 		return err
 	}
@@ -125,14 +145,6 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	return v.status()
 }
 
-// subjectWords returns the flags that name the user's program; none for a strategy.
-func (o *testOptions) subjectWords() []string {
-	if o.Subject == nil {
-		return nil
-	}
-	return o.SubjectFlags.FlagArgs()
-}
-
 // unsearchable says why no schedules of the lock can be searched; empty if they can.
 func (o *testOptions) unsearchable() string {
 	switch lock := o.played[0]; {
@@ -149,24 +161,27 @@ func (o *testOptions) search(cmd *cobra.Command, v *verdict) error {
 	lock := o.played[0]
 	here := o.Settings
 	here.Worlds = []string{worlds.Sim}
-	if lock.AnyNodes && lock.Nodes > 3 { // three are a majority and a minority, too, and have far fewer states
+	if lock.AnyNodes && lock.Nodes > 3 && o.Nodes == 0 { // three are a majority and a minority, too, and have far fewer states
 		lock.Nodes, here.Nodes, v.nodes = 3, 3, 3
 	}
-	base := explore.Bound{TTL: cmp.Or(o.TTL, scenarios.Defaults().TTL), Nodes: max(1, lock.Nodes), Lock: leases.LockOf(lock), Varies: lock.HistoryVaries != ""}
-	singles, pairs := battery.Searches(base, lock.Tags)
+	list := battery.Searches(lock, o.TTL)
+	if err := kit.MakeOut(o.findings); err != nil { // before the searches, whose findings would be lost
+		return kit.Usage("--findings: %v", err)
+	}
+	defer os.Remove(o.findings) // unless there is something in it
 	start, err := cells.StartWorker()
 	if err != nil {
 		return err
 	}
 	e := search.NewExplorer(&here, lock, o.jobs, workerpool.Options{Start: start, Limit: cells.LimitOf})
 	defer e.Close()
-	progress := kit.NewProgress(cmd.ErrOrStderr(), len(singles)+len(pairs))
+	progress := kit.NewProgress(cmd.ErrOrStderr(), len(list))
 	progress.Verbose = o.verbose
 	progress.Begin()
 	defer progress.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.span)
 	defer cancel()
-	all, err := battery.Run(ctx, append(singles, pairs...), e, func(s battery.Searched) {
+	all, err := battery.Run(ctx, list, e, func(s battery.Searched) {
 		progress.Done++
 		if progress.Verbose {
 			progress.Print(fmt.Sprintf("search with %s: %s, %s; exhausted: %t", s, kit.Count(s.States, "state", "states"), kit.Count(s.Runs, "run", "runs"), s.Exhausted))
@@ -175,23 +190,22 @@ func (o *testOptions) search(cmd *cobra.Command, v *verdict) error {
 			progress.Say(fmt.Sprintf("%d of %d searches, last with %s", progress.Done, progress.Total, s))
 		}
 	})
-	v.battery, v.singles = all, len(singles)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return kit.Exit(kit.ExitInterrupted, errors.New("interrupted"))
-	case errors.Is(err, context.DeadlineExceeded):
-		v.late = fmt.Sprintf("the searches took longer than %v, and %d of %d were made: give more time with --for", o.span, len(all.Searched), progress.Total)
-	case err != nil:
-		return err
+	v.battery = all
+	if errors.Is(err, context.DeadlineExceeded) {
+		v.doubts = append(v.doubts, fmt.Sprintf("the searches took longer than %v, and %d of %d were made: give more time with --for", o.span, len(all.Searched), len(list)))
+	} else if err != nil {
+		return kit.Interrupted(err, "interrupted")
 	}
+	if f, in := all.Failure(); f != nil {
+		reason, _, _ := strings.Cut(f.Err, "\n")
+		v.doubts = append(v.doubts, fmt.Sprintf("a script of the search with %s came to no verdict: %s", in, reason))
+	}
+	v.leak = all.Leak()
 	for _, f := range all.Findings {
 		if f.Outcome != leases.Bug {
 			continue
 		}
-		if err := os.MkdirAll(o.findings, 0o777); err != nil {
-			return err
-		}
-		if err := os.WriteFile(v.file(f.Anomaly), []byte(f.Script), 0o666); err != nil {
+		if err := kit.WriteOut(o.findings, search.ScriptName(lock.Name, f.Anomaly), []byte(f.Script)); err != nil {
 			return err
 		}
 	}
@@ -200,23 +214,21 @@ func (o *testOptions) search(cmd *cobra.Command, v *verdict) error {
 
 // A verdict is what the command test says of a lock.
 type verdict struct {
-	lock    strategies.Strategy
-	program string
-	o       *testOptions
-	words   []string // flags that name the user's program
-	class   leases.Class
+	lock  strategies.Strategy
+	o     *testOptions
+	notes *runNotes // makes commands
+	class leases.Class
 	// cells counts the cells by verdict. First holds for each outcome and anomaly the first cell, and
 	// limitations counts the anomalies of cells that are known limitations.
 	cells       map[reports.Verdict]int
 	first       map[leases.Outcome]map[checker.Anomaly]reports.Cell
 	limitations int
-	undecided   []reports.Cell
-	leak, wait  string // warnings of a cell
+	doubts      []string     // why a cell or a search came to no verdict
+	leak        string       // a goroutine that outlives its client
+	longest     reports.Cell // with the longest wait for a free lock
 	unjudged    string
 	battery     battery.Result
-	singles     int
 	why         string // why there were no searches
-	late        string // why not all were made
 	nodes       int    // of the searches, if not those of the lock
 }
 
@@ -227,12 +239,16 @@ func (v *verdict) add(c reports.Cell) {
 	}
 	v.cells[c.Verdict]++
 	v.class = cmp.Or(v.class, c.Class)
-	v.leak, v.wait = cmp.Or(v.leak, c.Leak), cmp.Or(v.wait, c.LongWait())
+	v.leak = cmp.Or(v.leak, c.Leak)
+	if c.LongWait() != "" && (v.longest.FreeWaits == nil || c.FreeWaits.Undisturbed > v.longest.FreeWaits.Undisturbed) {
+		v.longest = c
+	}
 	if c.Unjudged != nil && len(c.Unjudged.Events) > 0 {
 		v.unjudged = cmp.Or(v.unjudged, c.Unjudged.Message)
 	}
 	if !c.Decided() {
-		v.undecided = append(v.undecided, c)
+		reason, _, _ := strings.Cut(c.Reason, "\n")
+		v.doubts = append(v.doubts, c.Scenario+": "+reason)
 	}
 	for _, f := range c.Findings {
 		if f.Outcome == leases.Limitation {
@@ -243,49 +259,35 @@ func (v *verdict) add(c reports.Cell) {
 	}
 }
 
-// file returns the path of the script of a finding.
-func (v *verdict) file(a checker.Anomaly) string {
-	return filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))
-}
-
-// A line is an anomaly with its reason and how to see it.
+// A verdictLine is an anomaly with its reason and the command that shows it.
 type verdictLine struct {
-	anomaly checker.Anomaly
-	reason  string
-	replay  []string
+	anomaly       checker.Anomaly
+	reason, shown string
 }
 
 // lines returns the anomalies with an outcome: those of scenarios, then those that only searches found.
+// The scripts of weaknesses are not kept, so they have no command.
 func (v *verdict) lines(outcome leases.Outcome) (list []verdictLine) {
 	for _, a := range checker.Anomalies() {
 		if c, ok := v.first[outcome][a]; ok {
 			i := slices.IndexFunc(c.Findings, func(f leases.Finding) bool { return f.Anomaly == a })
-			list = append(list, verdictLine{a, c.Findings[i].Reason, v.trace(c.Scenario)})
+			list = append(list, verdictLine{a, c.Findings[i].Reason, v.notes.traceOf(c)})
 			continue
 		}
 		i := slices.IndexFunc(v.battery.Findings, func(f battery.Finding) bool { return f.Anomaly == a && f.Outcome == outcome })
 		if _, worse := v.first[leases.Bug][a]; i < 0 || worse {
 			continue
 		}
-		line := verdictLine{a, v.battery.Findings[i].Reason, nil}
+		line := verdictLine{anomaly: a, reason: v.battery.Findings[i].Reason}
 		if outcome == leases.Bug {
-			line.replay = v.trace(v.file(a))
+			line.shown = v.notes.traceOf(reports.Cell{World: worlds.Sim, Strategy: v.lock.Name, Scenario: filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))})
 			if v.nodes > 0 {
-				line.replay = append(line.replay, "--nodes", fmt.Sprint(v.nodes))
+				line.shown += fmt.Sprintf(" --nodes %d", v.nodes)
 			}
 		}
 		list = append(list, line)
 	}
 	return list
-}
-
-// trace returns the command that replays a scenario with the lock.
-func (v *verdict) trace(scenario string) []string {
-	words := []string{v.program, "trace"}
-	if v.words == nil {
-		words = append(words, v.lock.Name)
-	}
-	return append(append(words, scenario), append(v.words, v.o.InWorld(v.o.Worlds[0])...)...)
 }
 
 // print writes the verdict, in ten lines or so.
@@ -309,30 +311,26 @@ func (v *verdict) print(w io.Writer, took time.Duration) {
 	fmt.Fprintf(w, "%s: %s\n", v.lock.Name, verdict)
 	fmt.Fprintf(w, "%s\n", taken)
 	for _, line := range bugs {
-		fmt.Fprintf(w, "bug: %s: %s\n  %s\n", line.anomaly, line.reason, shell.Line(line.replay))
+		fmt.Fprintf(w, "bug: %s: %s\n  %s\n", line.anomaly, line.reason, line.shown)
 	}
 	for _, line := range weak {
 		fmt.Fprintf(w, "avoidable weakness: %s: %s\n", line.anomaly, line.reason)
-		if line.replay != nil {
-			fmt.Fprintf(w, "  %s\n", shell.Line(line.replay))
+		if line.shown != "" {
+			fmt.Fprintf(w, "  %s\n", line.shown)
 		}
 	}
 	if v.leak != "" {
 		fmt.Fprintf(w, "warning: a goroutine outlives its client: %s; %s\n", v.leak, reports.LeakRemedy)
 	}
-	if v.wait != "" {
-		fmt.Fprintf(w, "warning: %s\n", v.wait)
+	if wait := v.longest.LongWait(); wait != "" {
+		fmt.Fprintf(w, "warning: under %s %s\n", v.longest.Scenario, wait)
 	}
 	if v.unjudged != "" {
 		fmt.Fprintf(w, "not judged on the server side: %s\n", v.unjudged)
 	}
-	fmt.Fprintf(w, "%s of the class %s; lockfault run --strategy %s lists them\n", kit.Count(v.limitations, "known limitation", "known limitations"), class, v.lock.Name)
-	for _, c := range v.undecided {
-		reason, _, _ := strings.Cut(c.Reason, "\n")
-		fmt.Fprintf(w, "undecided: %s: %s\n", c.Scenario, reason)
-	}
-	if v.late != "" {
-		fmt.Fprintf(w, "undecided: %s\n", v.late)
+	fmt.Fprintf(w, "%s of the class %s; the page of --report explains each\n", kit.Count(v.limitations, "known limitation", "known limitations"), class)
+	for _, doubt := range v.doubts {
+		fmt.Fprintf(w, "undecided: %s\n", doubt)
 	}
 	fmt.Fprintf(w, "tried: %s", kit.Count(v.cells[reports.Held]+v.cells[reports.Violated], "scenario", "scenarios"))
 	if n := v.cells[reports.NotApplicable]; n > 0 {
@@ -348,15 +346,8 @@ func (v *verdict) printSearches(w io.Writer) {
 		fmt.Fprintf(w, ", and no searches: %s", v.why)
 		return
 	}
-	states, cut := 0, []string{}
-	for i, s := range v.battery.Searched {
-		states += s.States
-		if !s.Exhausted && i < v.singles {
-			cut = append(cut, s.String())
-		}
-	}
-	fmt.Fprintf(w, ", %s of %s", kit.Count(len(v.battery.Searched), "search", "searches"), kit.Count(states, "state", "states"))
-	if len(cut) > 0 {
+	fmt.Fprintf(w, ", %s of %s", kit.Count(len(v.battery.Searched), "search", "searches"), kit.Count(v.battery.States(), "state", "states"))
+	if cut := v.battery.Unfinished(); len(cut) > 0 {
 		fmt.Fprintf(w, "; not searched to the end: %s", strings.Join(cut, ", "))
 	}
 }
@@ -366,7 +357,7 @@ func (v *verdict) status() error {
 	switch {
 	case len(v.lines(leases.Bug)) > 0:
 		return kit.Exit(kit.ExitDiffers, nil)
-	case len(v.undecided) > 0 || v.late != "":
+	case len(v.doubts) > 0:
 		return kit.Exit(kit.ExitUndecided, nil)
 	}
 	return nil
