@@ -21,12 +21,13 @@ const (
 	TagNotifying = "notifying"     // signals a loss to its holder before its lease can be over: the lock is a LossNotifier
 	TagExtending = "extending"     // lets its user extend the lease: the lock is an Extender
 	TagFenced    = "fenced"        // issues fencing tokens
+	TagReplicas  = "replicas"      // is not relied on before replicas have confirmed: a class of docs/leases.md
 	TagPlainDel  = "plain-del"     // releases with a DEL without a check
 )
 
 // Tags returns the tags of the built-in strategies.
 func Tags() []string {
-	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagReaped, TagNotifying, TagAsync, TagExtending, TagFenced, TagPlainDel}
+	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagReaped, TagNotifying, TagAsync, TagExtending, TagFenced, TagReplicas, TagPlainDel}
 }
 
 // Registry is an ordered set of strategies with unique names. The zero value is an empty registry.

@@ -30,7 +30,7 @@ func setWait() Strategy {
 		Name:    name,
 		Summary: "SET NX PX, then WAIT for a majority of the servers; released by a compare-and-delete script",
 		Source:  "Redis documentation (WAIT); Redisson",
-		Tags:    []string{TagSingle},
+		Tags:    []string{TagSingle, TagReplicas},
 		New: func(env Env) (Lock, error) {
 			l, err := newKeyLock(name, env)
 			if err != nil {
