@@ -43,7 +43,7 @@ func TestBuiltinNamesAndTags(t *testing.T) {
 		"redisson-multilock":      {"multi", "redisson", "renewing"},
 		"redisson-redlock":        {"multi", "quorum", "redisson", "renewing"},
 		"redlock":                 {"multi", "quorum", "extending"},
-		"set-wait": {"single", "replicas"},
+		"set-wait":                {"single", "replicas"},
 		"fenced":                  {"single", "extending", "fenced"},
 	}
 	got := map[string][]string{}

@@ -577,13 +577,57 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		if command, ok := j.repeated(x.Client, called, x.Time); ok {
 			return Weakness, "it cannot tell its own key from another's when its client library sends a command again: " + command
 		}
-		if n := j.nodesOwned(x.Client, called, x.Time); j.quorum() { // it does not wait for a node, and takes no answer for a no
-			if i := j.find(called, x.Time, ofClient(x.Client), cutOff); i != nil {
-				return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
-			}
+		if !j.quorum() {
+			continue
+		}
+		if node := j.leftUntried(x.Client, x.Time); node != "" {
+			return Bug, fmt.Sprintf("it did not try to give %s up, where a request of it could have got the key", node)
+		}
+		if i := j.find(called, x.Time, ofClient(x.Client), cutOff); i != nil {
+			n := j.nodesOwned(x.Client, called, x.Time)
+			return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
 		}
 	}
 	return Bug, "acquire said that it had failed without knowing so"
+}
+
+// leftUntried returns a node that has the client's key at a time, and to which the client sent nothing
+// that writes after the request that got the key, although a connection to it was possible; empty if
+// there is none.
+func (j *judgement) leftUntried(client string, at time.Duration) string {
+	for _, node := range j.nodes {
+		var request, got checker.Event // the last one, and the one that got the key
+		for _, e := range j.h.Events {
+			if e.Time > at {
+				break
+			}
+			if e.Node != node {
+				continue
+			}
+			switch {
+			case e.Kind == checker.Request && e.Client == client:
+				request = e
+			case e.Kind == checker.State && e.Owner != client:
+				got = checker.Event{}
+			case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == client && got.Kind == "":
+				got = request
+			}
+		}
+		tried := false
+		for _, e := range j.h.Events {
+			sent := e.Kind == checker.Request || e.Direction == "request" && (e.Kind == checker.Held || e.Kind == checker.Dropped)
+			later := sentOr(e) > sentOr(got) || sentOr(e) == sentOr(got) && e.Index > got.Index
+			tried = tried || sent && later && e.Client == client && e.Node == node && e.Time <= at &&
+				e.Command != got.Command && len(keysOf(e.Command)) > 0
+		}
+		unreachable := j.find(at, at, func(i incident) bool {
+			return (i.client == "" || i.client == client) && (i.node == "" || i.node == node) && len(i.ends) > 0
+		}, cutOff, unusable)
+		if got.Kind != "" && !tried && unreachable == nil {
+			return node
+		}
+	}
+	return ""
 }
 
 // repeated returns a command that the client sent again between two times, while it had no reply to the

@@ -151,20 +151,23 @@ func TestClassOf(t *testing.T) {
 func TestGhostOfAQuorum(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		held bool
+		held string // the request that the gate held on each node
 		on   []string
 		want leases.Outcome
 	}{
-		{"its release was held", true, []string{"n1"}, leases.Limitation},
-		{"nothing kept it from its nodes", false, []string{"n1"}, leases.Bug},
-		{"it had a majority, and knew of one node", true, []string{"n1", "n2"}, leases.Limitation},
+		{"its release was held", "DEL lock", []string{"n1"}, leases.Limitation},
+		{"nothing kept it from its nodes", "", []string{"n1"}, leases.Bug},
+		{"it had a majority, and knew of one node", "DEL lock", []string{"n1", "n2"}, leases.Limitation},
+		{"it did not try to release", "PING", []string{"n1", "n2"}, leases.Bug},
 	} {
 		r := newRun("n1", "n2", "n3").add(0, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1})
 		for _, n := range c.on {
 			r.owns(0, "A", n)
 		}
-		if c.held {
-			r.add(0.1, checker.Event{Kind: checker.Held, Client: "A", Node: "n1", Direction: "request"})
+		for _, n := range c.on {
+			if c.held != "" {
+				r.add(0.1, checker.Event{Kind: checker.Held, Client: "A", Node: n, Direction: "request", Command: c.held})
+			}
 		}
 		r.add(0.2, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.Fail}).add(20, checker.Event{Kind: checker.End})
 		list := leases.Judge(r.History, leases.Lock{Tags: []string{"majority"}})

@@ -203,10 +203,10 @@ func (d *drill) soak(ctx context.Context, hours int, seed uint64, left int) erro
 func (d *drill) search(ctx context.Context) error {
 	args := []string{"explore", "redlock", "--nodes", "3", "--restart-empty", "1", "--for", "1h", "--out"}
 	one, many := filepath.Join(d.dir, "one"), filepath.Join(d.dir, "many")
-	if err := exec.CommandContext(ctx, d.program, append(slices.Clone(args), one)...).Run(); !found(err) {
+	if err := exec.CommandContext(ctx, d.program, append(slices.Clone(args), one)...).Run(); !decided(err) {
 		return fmt.Errorf("one machine: %w", err)
 	}
-	if _, err := d.share(ctx, append(slices.Clone(args), many, "--parts", "12"), 0); !found(err) {
+	if _, err := d.share(ctx, append(slices.Clone(args), many, "--parts", "12"), 0); !decided(err) {
 		return err
 	}
 	want, err := findings(one)
@@ -224,10 +224,10 @@ func (d *drill) search(ctx context.Context) error {
 	return nil
 }
 
-// found reports whether a search ended with findings, which is exit status 1.
-func found(err error) bool {
+// decided reports whether a search came to its end, with a bug or without.
+func decided(err error) bool {
 	var exit *exec.ExitError
-	return errors.As(err, &exit) && exit.ExitCode() == 1
+	return err == nil || errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // findings returns findings.json without the fields that depend on how the search was distributed.
@@ -239,6 +239,9 @@ func findings(dir string) (string, error) {
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
 		return "", err
+	}
+	if list, _ := all["findings"].([]any); len(list) == 0 {
+		return "", fmt.Errorf("%s/findings.json has no findings, so a search with kills is compared with nothing", dir)
 	}
 	delete(all, "runs")
 	delete(all, "at_most")
