@@ -276,7 +276,7 @@ func (g *job) restoreLost(ctx context.Context) error {
 // note.
 func (g *job) restore(ctx context.Context) error {
 	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
-		fresh := conn{nc: g.nc} // the fields of g.conn hold only names and stay valid
+		fresh := conn{nc: g.nc, where: g.where, say: g.say} // the fields of g.conn hold only names and stay valid
 		if err := fresh.open(ctx); err != nil {
 			return err
 		}

@@ -232,6 +232,9 @@ func (c *conn) open(ctx context.Context) (err error) {
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		return err
 	}
+	defer time.AfterFunc(unreached, func() {
+		c.say(fmt.Sprintf("the queue %s does not answer yet: its servers may be electing a leader", c.where))
+	}).Stop()
 	for _, n := range []int{replicas, 1} {
 		err = persist(ctx, patience, func(ctx context.Context) error { return c.make(ctx, n) })
 		if !coded(err, notClustered) {
@@ -326,8 +329,9 @@ func coded(err error, codes ...jetstream.ErrorCode) bool {
 
 const (
 	// patience is the time for which servers may be unreachable or without a leader when a client
-	// connects.
-	patience = 30 * time.Second
+	// connects. A cluster of which servers were killed has been without the leader of a stream for
+	// more than 30 s.
+	patience = 2 * time.Minute
 	// forEver is the largest duration: no time limit.
 	forEver = time.Duration(1<<63 - 1)
 	// attempt is the longest duration of one request.
