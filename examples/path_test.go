@@ -21,6 +21,7 @@ const (
 	typed   = "sh"       // commands, which end with 0; what they print isn't shown
 	shown   = "console"  // commands behind "$ ", and what they print below them
 	written = "go"       // a file, whose name is the last one that the paragraph above has
+	script  = "python"   // the same
 	aside   = "go aside" // nothing that the path needs
 )
 
@@ -32,7 +33,7 @@ type block struct {
 	text []string
 }
 
-var fileName = regexp.MustCompile("`([a-z_]+\\.go)`[^`]*:$")
+var fileName = regexp.MustCompile("`([a-z_/]+\\.(?:go|py))`[^`]*:$")
 
 // blocks returns a page's blocks, in order.
 func blocks(page []string) (list []block) {
@@ -61,6 +62,7 @@ type path struct {
 	*testing.T
 	repository string
 	dir        string // where they are
+	bin        string // where what they install is
 }
 
 // go-redis logs each connection that breaks, with a line of its source.
@@ -69,17 +71,30 @@ var logged = regexp.MustCompile(`(?m)^redis: .*\n`)
 // What package testing says of the time that something took.
 var took = regexp.MustCompile(`(\(|(?m:^ok .*\t)|(?m:^FAIL.*\t))\d+\.\d+s`)
 
+// The last line of the command test says how long it took.
+var whole = regexp.MustCompile(`(?m)^(tried: .*; )\d+s$`)
+
+// Times of clients that run in real time.
+var seconds = regexp.MustCompile(`\b\d+\.\d+s\b`)
+
+// What a command says on the way depends on how long it takes.
+var progress = regexp.MustCompile(`(?m)^\d+ of \d+ (searches|cells).*\n`)
+
 var late = regexp.MustCompile(`(?m)^the machine was late: .*\n`)
 
 // shell runs what somebody typed, and returns what a terminal would show; what stands
-// on standard error comes last, since in a pipeline the two are in no order.
+// on standard error comes last in a pipeline, where the two are in no order.
 func (p *path) shell(command string) (string, error) {
 	cmd := exec.CommandContext(p.Context(), "sh", "-c", command)
 	cmd.Dir = p.dir
 	// Everything that is needed is in the module cache by now.
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "LOCKFAULT_FOR=1h") // however slow the machine is
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "LOCKFAULT_FOR=1h", // however slow the machine is
+		"PATH="+p.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	var out, errors strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errors
+	if !strings.Contains(command, "|") {
+		cmd.Stderr = &out
+	}
 	err := cmd.Run()
 	return out.String() + errors.String(), err
 }
@@ -89,6 +104,9 @@ func (p *path) types(command string) (string, error) {
 	if dir, ok := strings.CutPrefix(command, "cd "); ok {
 		p.dir = filepath.Join(p.dir, dir)
 		return "", nil
+	}
+	if command == "go install github.com/lockfault/lockfault/cmd/lockfault@latest" {
+		command = fmt.Sprintf("go -C '%s' build -o '%s/' ./cmd/lockfault", p.repository, p.bin)
 	}
 	if strings.HasPrefix(command, "go get github.com/lockfault/lockfault@") {
 		// The latest version is this one.
@@ -101,7 +119,13 @@ func (p *path) types(command string) (string, error) {
 		// Where the machine was too slow for cells on real servers, and these were played
 		// again, a line says so that the page doesn't show. Some may have no verdict then.
 		if err == nil || again == 3 || !strings.Contains(out, "the machine was ") {
-			return took.ReplaceAllString(logged.ReplaceAllString(late.ReplaceAllString(out, ""), ""), "${1}…s"), err
+			for _, said := range []*regexp.Regexp{logged, late, progress} {
+				out = said.ReplaceAllString(out, "")
+			}
+			if strings.Contains(command, worlds.Process) {
+				out = seconds.ReplaceAllString(out, "…s")
+			}
+			return whole.ReplaceAllString(took.ReplaceAllString(out, "${1}…s"), "${1}…s"), err
 		}
 	}
 }
@@ -131,10 +155,24 @@ func (p *path) sees(b block) (text []string) {
 	return text
 }
 
+// python puts the first Python 3 with redis-py on the path as python3.
+func (p *path) python() {
+	for _, name := range []string{"python3", "/usr/bin/python3"} { // where there are several, a package manager's is the last
+		file, err := exec.LookPath(name)
+		if err == nil && exec.Command(file, "-c", "import redis").Run() == nil {
+			if err := os.Symlink(file, filepath.Join(p.bin, "python3")); err != nil {
+				p.Fatal(err)
+			}
+			return
+		}
+	}
+	p.Skip("the page needs redis-py, which .ci/subjects installs")
+}
+
 // Who follows these pages to the letter sees what they show. With -update a page is made
 // to show what they see.
 func TestPathOfTheDocs(t *testing.T) {
-	for _, name := range []string{"adding-a-strategy.md", "locktest.md"} {
+	for _, name := range []string{"adding-a-strategy.md", "locktest.md", "tutorials/test-your-lock.md", "tutorials/test-your-lock-in-python.md"} {
 		t.Run(name, func(t *testing.T) { follow(t, "../docs/"+name) })
 	}
 }
@@ -160,7 +198,10 @@ func follow(t *testing.T, name string) {
 	}
 	onServers := hasServers(t)
 	page := strings.Split(string(source), "\n")
-	p := &path{T: t, repository: repository, dir: t.TempDir()}
+	p := &path{T: t, repository: repository, dir: t.TempDir(), bin: t.TempDir()}
+	if strings.Contains(string(source), "```"+script) {
+		p.python()
+	}
 	var now []string // the page as it should be
 	at := 0          // the lines of page that are in it
 	used := map[string]int{}
@@ -174,12 +215,15 @@ func follow(t *testing.T, name string) {
 					t.Fatalf("line %d: %s: %v\n%s\nIf modules are missing, go mod download gets them.", b.line, command, err, out)
 				}
 			}
-		case written:
+		case written, script:
 			if b.file == "" {
 				t.Fatalf("line %d: the paragraph above doesn't end with the name of the block's file, as in \"in `main.go`:\"", b.line)
 			}
 			if err := os.WriteFile(filepath.Join(p.dir, b.file), []byte(strings.Join(b.text, "\n")+"\n"), 0o666); err != nil {
 				t.Fatal(err)
+			}
+			if b.info == script {
+				break
 			}
 			if out, err := p.shell("gofmt -l " + b.file); err != nil || out != "" {
 				t.Errorf("line %d: %s is not formatted: %v", b.line, b.file, cmp.Or(err, errors.New(out)))
@@ -194,15 +238,13 @@ func follow(t *testing.T, name string) {
 			}
 		case aside:
 		default:
-			t.Fatalf("line %d: nobody knows what to do with a block of \"%s\": there are %q", b.line, b.info, []string{typed, shown, written, aside})
+			t.Fatalf("line %d: nobody knows what to do with a block of \"%s\": there are %q", b.line, b.info, []string{typed, shown, written, script, aside})
 		}
 		now = append(append(now, page[at:b.line]...), text...)
 		at = b.line + len(b.text)
 	}
-	for _, info := range []string{typed, shown, written} {
-		if used[info] == 0 {
-			t.Errorf("the page has no block of %q", info)
-		}
+	if used[typed] == 0 || used[shown] == 0 || used[written]+used[script] == 0 {
+		t.Errorf("the page has %d, %d and %d blocks of %q, %q and %q; want some of each", used[typed], used[shown], used[written]+used[script], typed, shown, written)
 	}
 	now = append(now, page[at:]...)
 	if text := strings.Join(now, "\n"); *update && text != string(source) {

@@ -3,9 +3,9 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -63,10 +63,11 @@ func (test *test) searchAll(t *testing.T) {
 	if leak := all.Leak(); leak != "" {
 		t.Errorf("A goroutine outlives its client: %s; %s.", leak, reports.LeakRemedy)
 	}
-	t.Logf("%d searches of %d states", len(all.Searched), all.States())
-	if cut := all.Unfinished(); len(cut) > 0 {
-		t.Logf("not searched to the end: %s", strings.Join(cut, ", "))
+	tried := fmt.Sprintf("%d searches of %d states", len(all.Searched), all.States())
+	if cut := all.Unfinished(); cut != "" {
+		tried += ", " + cut
 	}
+	t.Log(tried)
 }
 
 // acceptedAnywhere returns the anomalies that the test's options or its file accept under some scenario.

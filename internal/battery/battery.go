@@ -56,11 +56,15 @@ var order = []explore.BudgetKind{
 }
 
 // The numbers of scripts that a search may play. They decide how long a search takes, and are the same
-// on each machine. A lock that renews its lease has more states with one kind of fault than another.
+// on each machine. A lock that renews its lease has more states with one kind of fault than another. A
+// lock on a majority of nodes has more than can be seen, and each script takes three times as long.
 const (
 	singleRuns   = 2000
 	renewingRuns = 2500
 	pairRuns     = 300
+
+	majorityRuns     = 500
+	majorityPairRuns = 150
 )
 
 // Searches returns the searches for a lock with a lease of ttl, or of the default for 0: first those with
@@ -72,8 +76,11 @@ func Searches(lock strategies.Strategy, ttl time.Duration) []Search {
 		Reenter: slices.Contains(lock.Tags, string(leases.Reentrant)),
 		Lock:    leases.LockOf(lock), Varies: lock.HistoryVaries != "",
 	}
-	runs := singleRuns
-	if slices.Contains(lock.Tags, strategies.TagRenewing) {
+	runs, inPair := singleRuns, pairRuns
+	switch {
+	case base.Nodes > 1:
+		runs, inPair = majorityRuns, majorityPairRuns
+	case slices.Contains(lock.Tags, strategies.TagRenewing):
 		runs = renewingRuns
 	}
 	search := func(runs int, faults ...explore.BudgetKind) Search {
@@ -90,7 +97,7 @@ func Searches(lock strategies.Strategy, ttl time.Duration) []Search {
 	singles, pairs := []Search{search(runs), ticking}, []Search(nil)
 	for _, f := range order {
 		singles = append(singles, search(runs, f))
-		pairs = append(pairs, search(pairRuns, f, explore.Tick))
+		pairs = append(pairs, search(inPair, f, explore.Tick))
 	}
 	retried := search(runs, explore.LoseReply)
 	retried.Bound.Retries = 1
@@ -113,14 +120,26 @@ func (r Result) States() (n int) {
 	return n
 }
 
-// Unfinished returns the faults of the searches with at most one kind of fault that were not exhausted.
-func (r Result) Unfinished() (list []string) {
+// Unfinished says which searches with at most one kind of fault were not exhausted, as a clause; empty if
+// all were.
+func (r Result) Unfinished() string {
+	var cut []string
+	singles := 0
 	for _, s := range r.Searched {
-		if !s.pair() && !s.Exhausted {
-			list = append(list, s.String())
+		if s.pair() {
+			continue
+		}
+		if singles++; !s.Exhausted {
+			cut = append(cut, s.String())
 		}
 	}
-	return list
+	switch {
+	case len(cut) == 0:
+		return ""
+	case len(cut) == singles:
+		return fmt.Sprintf("none of the %d with one kind of fault or none to its end", singles)
+	}
+	return "not to the end: " + strings.Join(cut, ", ")
 }
 
 // Failure returns the first script that came to no verdict, as the lock did not do the same each time,

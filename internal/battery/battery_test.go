@@ -33,7 +33,7 @@ func TestSearches(t *testing.T) {
 		}
 	}
 	renewing := Searches(strategies.Strategy{Nodes: 3, Tags: []string{strategies.TagRenewing, strategies.TagExtending, string(leases.Reentrant)}}, time.Second)
-	if b := renewing[0].Bound; b.Runs <= plain[0].Bound.Runs || b.Nodes != 3 || b.TTL != time.Second || !b.Extend || !b.Reenter {
+	if b := renewing[0].Bound; b.Runs >= plain[0].Bound.Runs || b.Nodes != 3 || b.TTL != time.Second || !b.Extend || !b.Reenter {
 		t.Errorf("for a renewing, extending and reentrant lock on three nodes: %+v", b)
 	}
 }
@@ -47,8 +47,17 @@ func TestResult(t *testing.T) {
 	if n := r.States(); n != 7 {
 		t.Errorf("%d states, want 7", n)
 	}
-	if list := r.Unfinished(); !slices.Equal(list, []string{"crash"}) {
-		t.Errorf("%q were not exhausted, want crash and not the pair", list)
+	for _, c := range []struct {
+		searched []Searched
+		want     string
+	}{
+		{r.Searched, "not to the end: crash"},
+		{r.Searched[:2], "none of the 1 with one kind of fault or none to its end"},
+		{r.Searched[2:], ""},
+	} {
+		if got := (Result{Searched: c.searched}).Unfinished(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 	if f, in := r.Failure(); f == nil || f.Err != "why" || in.String() != "crash" {
 		t.Errorf("the failure is %v of %s", f, in)

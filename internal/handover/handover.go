@@ -57,7 +57,7 @@ func Replace(ctx context.Context, name, need string, stderr io.Writer) (status i
 		return 0, fmt.Errorf("%s needs the program %s, which can't be built here (%v): go install %s/cmd/%s@%s%s", need, name, err,
 			version.Module, name, released(info), others)
 	}
-	return replace(file)
+	return replace(file, os.Args)
 }
 
 // installed returns a file of the program beside this executable or on PATH, or "" if there is no
@@ -194,7 +194,7 @@ func output(ctx context.Context, dir, temp string, args []string) (string, error
 	cmd.WaitDelay = 5 * time.Second
 	err := run(ctx, cmd)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return "", fmt.Errorf("go run: %s", cmp.Or(complaint(stderr.String()), err.Error()))
+		return "", fmt.Errorf("go %s: %s", args[0], cmp.Or(complaint(stderr.String()), err.Error()))
 	}
 	return strings.TrimSpace(stdout.String()), err
 }

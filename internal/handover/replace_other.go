@@ -10,10 +10,10 @@ import (
 	"os/signal"
 )
 
-func replace(file string) (int, error) {
+func replace(file string, args []string) (int, error) {
 	signal.Ignore(os.Interrupt) // the console interrupts the child, too
 	cmd := exec.Command(file)
-	cmd.Args = os.Args
+	cmd.Args = args
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

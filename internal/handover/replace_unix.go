@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-func replace(file string) (int, error) {
-	return 0, &os.PathError{Op: "exec", Path: file, Err: syscall.Exec(file, os.Args, os.Environ())}
+func replace(file string, args []string) (int, error) {
+	return 0, &os.PathError{Op: "exec", Path: file, Err: syscall.Exec(file, args, os.Environ())}
 }
 
 // run runs a command in a process group of its own, which ends with this process. run kills the group

@@ -581,7 +581,7 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 			continue
 		}
 		if node := j.leftUntried(x.Client, x.Time); node != "" {
-			return Bug, fmt.Sprintf("it did not try to give %s up, where a request of it could have got the key", node)
+			return Bug, fmt.Sprintf("its key stayed on %s, and it sent nothing to remove it", node)
 		}
 		if i := j.find(called, x.Time, ofClient(x.Client), cutOff); i != nil {
 			n := j.nodesOwned(x.Client, called, x.Time)

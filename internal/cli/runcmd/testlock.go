@@ -22,6 +22,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cli/kit"
 	"github.com/lockfault/lockfault/internal/cli/search"
 	"github.com/lockfault/lockfault/internal/cli/selection"
+	"github.com/lockfault/lockfault/internal/handover"
 	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/internal/workerpool"
 	"github.com/lockfault/lockfault/internal/worlds"
@@ -41,12 +42,16 @@ type testOptions struct {
 func NewTestCommand(a *kit.App) *cobra.Command {
 	var o testOptions
 	cmd := &cobra.Command{
-		Use:   "test STRATEGY",
+		Use:   "test STRATEGY|PACKAGE",
 		Short: "Test a lock with all scenarios and the standard searches",
 		Long: `Play a lock under the library's scenarios, search its schedules with each kind of fault,
 and say what was found: the bugs, each with the command that replays it, the weaknesses
 that better locks of its class avoid, the number of known limitations, and what was not
 tried. docs/leases.md says what is a bug.
+
+A Go package such as ./mylock is one with a function from strategies.Env to a lock: test
+builds ./lockfault-mylock, which is lockfault with that lock, and goes on with it. Where
+there are several, name one: ./mylock.NewMutex.
 
 Searches take place in virtual time, and so does the rest unless --world says otherwise.
 A search ends after a number of scripts, not after a time, so its result is the same on
@@ -59,15 +64,19 @@ Exit status:
   3    no bug was found, but a scenario or a search came to no verdict
   130  interrupted`,
 		Example: `  lockfault test my-lock
+  lockfault test ./mylock
   lockfault test my-lock --report report
   lockfault test --subject 'python3 my_lock.py'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("subject") && len(args) == 0 {
 				return nil
 			}
-			return kit.ExactArgs("the name of a strategy")(cmd, args)
+			return kit.ExactArgs("the name of a strategy, or a Go package")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && handover.IsPackage(args[0]) {
+				return testPackage(cmd, a, args[0])
+			}
 			o.StrategyNames = args
 			return o.test(cmd, a)
 		},
@@ -81,6 +90,20 @@ Exit status:
 	flags.BoolVar(&o.verbose, "verbose", false, "print a line for each finished cell and search on standard error")
 	o.AddFlags(cmd)
 	return cmd
+}
+
+// testPackage builds a program with the lock of a Go package, and goes on with that.
+func testPackage(cmd *cobra.Command, a *kit.App, target string) error {
+	taken := func(name string) bool { _, is := a.Everything.Lookup(name); return is }
+	lock, err := handover.BuildLock(cmd.Context(), target, taken, cmd.ErrOrStderr())
+	if err != nil {
+		return kit.Interrupted(kit.Exit(kit.ExitUsage, err), "interrupted")
+	}
+	status, err := lock.Run(target)
+	if err != nil {
+		return err
+	}
+	return kit.Exit(status, nil)
 }
 
 // test plays the scenarios and makes the searches.
@@ -347,8 +370,8 @@ func (v *verdict) printSearches(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, ", %s of %s", kit.Count(len(v.battery.Searched), "search", "searches"), kit.Count(v.battery.States(), "state", "states"))
-	if cut := v.battery.Unfinished(); len(cut) > 0 {
-		fmt.Fprintf(w, "; not searched to the end: %s", strings.Join(cut, ", "))
+	if cut := v.battery.Unfinished(); cut != "" {
+		fmt.Fprintf(w, ", %s", cut)
 	}
 }
 
