@@ -1,12 +1,12 @@
 package locktest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -22,7 +22,7 @@ func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.H
 	if test.observed.Overstay > 0 {
 		hint("Acquire ignores its context: for a lock that was taken it came back %v after the context was done. What follows from that may be what you see here.", test.observed.Overstay)
 	}
-	if says := unknown(h); says != "" {
+	if says := leases.UnknownError(h); says != "" {
 		hint("An operation returned %q, of which nobody knows what came of it: if it says that the lock is taken, or no longer its user's, list the error in Subject.Refused.", says)
 	}
 	if script.HonourValidity && !slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Return && e.Until > 0 }) {
@@ -35,24 +35,4 @@ func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.H
 		hint("Some of what the scenario does met nothing, so it is not the one that it is meant to be.")
 	}
 	return b.String()
-}
-
-// unknown returns an operation's error with an unknown outcome that is not a connection or context
-// error, or an empty string.
-func unknown(h checker.History) string {
-	for _, e := range h.Events {
-		if e.Kind != checker.Return || e.Result != checker.Unknown {
-			continue
-		}
-		known := false
-		for _, word := range []string{
-			context.Canceled.Error(), context.DeadlineExceeded.Error(), "timeout", "EOF", "connection", "closed", "READONLY", "NOREPLICAS", "LOADING", "reset", "dial", "MISCONF", "OOM",
-		} {
-			known = known || strings.Contains(e.Error, word)
-		}
-		if !known && e.Error != "" {
-			return e.Error
-		}
-	}
-	return ""
 }

@@ -105,6 +105,7 @@ func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	if vtime.Current() != "" {
 		return nil, fmt.Errorf("this is called in a bubble of testing/synctest: call it outside, it makes bubbles of its own")
 	}
+	quietRedis()
 	settings, err := readSettings()
 	if err != nil {
 		return nil, err

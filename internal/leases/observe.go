@@ -1,8 +1,10 @@
 package leases
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -98,6 +100,20 @@ type Observed struct {
 	// Overstay is how long an acquire went on after its context was done, or 0 if it was no longer than an
 	// attempt takes.
 	Overstay time.Duration
+	// Unknown is the error of an acquire of a taken lock, if the error does not say that the lock was not
+	// acquired, and no fault explains it.
+	Unknown string
+}
+
+// Hints returns what the probes say about the lock's own declarations, as sentences about "its" parts.
+func (o Observed) Hints() (list []string) {
+	if o.Unknown != "" {
+		list = append(list, fmt.Sprintf("its acquire of a taken lock returned %q, so the outcome counts as unknown: if the error means that the lock was not acquired, list it in Strategy.Refusals", o.Unknown))
+	}
+	if o.Overstay > 0 {
+		list = append(list, fmt.Sprintf("its acquire ignores its context: for a taken lock it returned %v after the context was done", o.Overstay))
+	}
+	return list
 }
 
 // Observable returns the tags that [Observe] may add.
@@ -111,7 +127,7 @@ func Observable() []string {
 // Observe reads the histories of the probes, by the names of their scripts. A missing history shows
 // nothing. The error describes the failure of a lock with one client and without any fault.
 func Observe(s strategies.Strategy, histories map[string]checker.History) (Observed, error) {
-	seen := Observed{Tags: slices.Clone(s.Tags), Lease: firstLease(histories[worksProbe]), Overstay: overstay(histories[deadlineProbe])}
+	seen := Observed{Tags: slices.Clone(s.Tags), Lease: firstLease(histories[worksProbe]), Overstay: overstay(histories[deadlineProbe]), Unknown: UnknownError(histories[deadlineProbe])}
 	tag := func(name string, is bool) {
 		if is && !slices.Contains(seen.Tags, name) {
 			seen.Tags = append(seen.Tags, name)
@@ -224,4 +240,24 @@ func firstLease(h checker.History) time.Duration {
 		}
 	}
 	return 0
+}
+
+// UnknownError returns an operation's error with an unknown outcome that is not a connection or context
+// error, or an empty string.
+func UnknownError(h checker.History) string {
+	for _, e := range h.Events {
+		if e.Kind != checker.Return || e.Result != checker.Unknown {
+			continue
+		}
+		known := false
+		for _, word := range []string{
+			context.Canceled.Error(), context.DeadlineExceeded.Error(), "timeout", "EOF", "connection", "closed", "READONLY", "NOREPLICAS", "LOADING", "reset", "dial", "MISCONF", "OOM",
+		} {
+			known = known || strings.Contains(e.Error, word)
+		}
+		if !known && e.Error != "" {
+			return e.Error
+		}
+	}
+	return ""
 }

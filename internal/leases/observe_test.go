@@ -2,6 +2,7 @@ package leases
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,31 @@ func TestLongestWait(t *testing.T) {
 	h.Events = slices.Insert(h.Events, 1, checker.Event{Time: s, Kind: checker.Pause, Client: "A"}, checker.Event{Time: 2 * s, Kind: checker.Resume, Client: "A"})
 	if w := LongestWait(h); w.To-w.From != 0 {
 		t.Errorf("the longest wait is %v, want none: A was paused", w.To-w.From)
+	}
+}
+
+// TestHints checks what is said of an acquire of a taken lock.
+func TestHints(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name string
+		at   time.Duration
+		err  string
+		want string
+	}{
+		{"an error of its own", 3 * s, "lock is taken", `its acquire of a taken lock returned "lock is taken", so the outcome counts as unknown`},
+		{"its context's error", 3 * s, "wait: context deadline exceeded", ""},
+		{"a connection's error", 3 * s, "dial tcp: connection refused", ""},
+		{"much later", 60 * s, "context deadline exceeded", "its acquire ignores its context: for a taken lock it returned 57s after"},
+	} {
+		h := checker.History{Meta: checker.Meta{TTL: 30 * s}, Events: []checker.Event{
+			{Kind: checker.Invoke, Client: "B", Op: checker.Acquire, Call: 1},
+			{Time: c.at, Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 1, Result: checker.Unknown, Error: c.err},
+		}}
+		seen, err := Observe(strategies.Strategy{}, map[string]checker.History{deadlineProbe: h})
+		hints := strings.Join(seen.Hints(), "\n")
+		if err != nil || !strings.HasPrefix(hints, c.want) || c.want == "" && hints != "" {
+			t.Errorf("%s: %q, %v; want %q", c.name, hints, err, c.want)
+		}
 	}
 }

@@ -146,6 +146,9 @@ func (o *Settings) Warn(cmd *cobra.Command) {
 	for _, err := range o.missing {
 		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %v: its cells are not applicable\n", err)
 	}
+	for _, hint := range o.hints {
+		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %s\n", hint)
+	}
 	for _, world := range o.Worlds {
 		if why := o.polling(world); why != "" && o.CellTimeout == 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: a cell has %v of real time in the world %s; %s\n", LimitOf(Job{Place: o.At(world), TTL: o.Lease(), Limit: o.CellTimeout}), world, why)

@@ -37,10 +37,12 @@ func (o *Settings) Observe(ctx context.Context, list []strategies.Strategy) ([]s
 			own = append(own, &list[i])
 		}
 	}
-	if err := here.observe(ctx, worlds.Sim, own); err != nil || len(programs) == 0 {
-		return list, err
+	err := here.observe(ctx, worlds.Sim, own)
+	if err == nil && len(programs) > 0 {
+		err = here.observe(ctx, o.Worlds[0], programs)
 	}
-	return list, here.observe(ctx, o.Worlds[0], programs)
+	o.hints = here.hints
+	return list, err
 }
 
 // isObserved reports whether Observe plays the probes of a strategy.
@@ -81,6 +83,9 @@ func (o *Settings) observe(ctx context.Context, world string, list []*strategies
 	}
 	for _, s := range list {
 		if seen, err := leases.Observe(*s, histories[s.Name]); err == nil {
+			for _, hint := range seen.Hints() {
+				o.hints = append(o.hints, s.Name+": "+hint)
+			}
 			o.observed[s.Name] = seen.Tags[len(s.Tags):]
 			s.Tags = seen.Tags
 		}

@@ -46,6 +46,7 @@ type Settings struct {
 	Services    []worlds.Service    // available services other than Redis
 	containers  worlds.Containers   // nil if the program has no container engine
 	observed    map[string][]string // tags that Observe has added, by strategy
+	hints       []string            // what short runs say about the declarations of locks
 	missing     []error             // errors of needed services that cannot be started
 	selection.SubjectFlags
 	Queue  QueueFlags
