@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/leases"
 )
 
 // verdict writes the verdict of the cell, and its reasons.
@@ -64,17 +65,23 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		}
 		return
 	}
+	if slices.ContainsFunc(cell.Findings, func(f leases.Finding) bool { return f.Outcome == leases.Bug }) { // what a script expects may be a bug
+		fmt.Fprintf(b, "judged as a lock of the class %s, see docs/leases.md\n", cell.Class)
+		for _, f := range cell.Findings {
+			fmt.Fprintf(b, "%s\n", f)
+		}
+	}
 	switch {
 	case !cell.AsExpected:
-		fmt.Fprintf(b, "not as expected: %s\n", cell.Difference())
+		fmt.Fprintf(b, "not as the script expects: %s\n", cell.Difference())
 	case cell.ByChance() != "":
-		fmt.Fprintf(b, "as expected, %s\n", cell.ByChance())
+		fmt.Fprintf(b, "as the script expects, %s\n", cell.ByChance())
 	case cell.Improvement() != "":
-		fmt.Fprintf(b, "as expected: at most %s; %s\n", names(cell.Expected), cell.Improvement())
+		fmt.Fprintf(b, "as the script expects: at most %s; %s\n", names(cell.Expected), cell.Improvement())
 	case len(cell.Expected) > 0:
-		fmt.Fprintf(b, "as expected: %s\n", names(cell.Expected))
+		fmt.Fprintf(b, "as the script expects: %s\n", names(cell.Expected))
 	default:
-		b.WriteString("as expected: nothing\n")
+		b.WriteString("as the script expects: nothing\n")
 	}
 }
 

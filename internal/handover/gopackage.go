@@ -3,6 +3,7 @@ package handover
 import (
 	"cmp"
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"go/token"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -69,12 +71,33 @@ func buildLock(ctx context.Context, target string, taken func(name string) bool,
 			m.name = "my-" + m.name
 		}
 	}
+	renamed := ""
+	if strategyName(p.Name) != m.name && !m.value {
+		renamed = fmt.Sprintf(", as %s, since another lock is called %s", m.name, strategyName(p.Name))
+	}
 	file := "lockfault-" + m.name
 	if runtime.GOOS == "windows" {
 		file += ".exe"
 	}
-	fmt.Fprintf(stderr, "building ./%s, which is lockfault with %s (the first time takes a minute or two)\n", file, m.from)
+	if err := replaceable(file); err != nil {
+		return Lock{}, err
+	}
+	fmt.Fprintf(stderr, "building ./%s, which is lockfault with %s%s (the first time takes a minute or two)\n", file, m.from, renamed)
 	return Lock{Name: m.name, File: "." + string(filepath.Separator) + file, from: m.from}, p.build(ctx, temp.Path(), file, m)
+}
+
+// replaceable returns an error if a file of that name is there and is no program of a lock.
+func replaceable(file string) error {
+	stat, err := os.Lstat(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && stat.Mode().IsRegular() {
+		if info, err := buildinfo.ReadFile(file); err == nil && path.Base(info.Path) == mainPackage {
+			return nil
+		}
+	}
+	return fmt.Errorf("./%s is there, and is no program that this command has built: move it away, or work in another directory", file)
 }
 
 // A goPackage is what go list says of a package.
@@ -90,6 +113,9 @@ var member = regexp.MustCompile(`^(.+)\.(\p{Lu}\w*)$`)
 
 // find returns the package that the target names, and the name behind it.
 func find(ctx context.Context, temp, target string) (*goPackage, string, error) {
+	if strings.HasSuffix(target, ".go") {
+		return nil, "", fmt.Errorf("%s is a file: name its directory, as in %s", target, "./"+filepath.ToSlash(filepath.Dir(target)))
+	}
 	pattern, name := target, ""
 	if parts := member.FindStringSubmatch(target); parts != nil {
 		if _, err := os.Stat(target); err != nil { // no directory of that name
@@ -197,8 +223,8 @@ func makersIn(f *ast.File) (list []maker) {
 // importsOurs reports whether a file imports strategies or locktest under a name.
 func importsOurs(f *ast.File, name string) bool {
 	for _, i := range f.Imports {
-		path, _ := strconv.Unquote(i.Path.Value)
-		base, ours := strings.CutPrefix(path, version.Module+"/")
+		imported, _ := strconv.Unquote(i.Path.Value)
+		base, ours := strings.CutPrefix(imported, version.Module+"/")
 		if !ours || base != "strategies" && base != "locktest" {
 			continue
 		}
@@ -235,12 +261,16 @@ func strategyName(name string) string {
 	return cmp.Or(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-"), "lock")
 }
 
+// mainPackage is the name of the directory, below that of the package, in which the program seems to be.
+const mainPackage = "lockfaultmain"
+
 // source is the main function of the program.
 const source = `package main
 
 import (
 	"fmt"
 	"os"
+	"reflect"
 
 	"%[1]s"
 	"%[1]s/strategies"
@@ -250,6 +280,7 @@ import (
 )
 
 func main() {
+	_ = reflect.ValueOf
 	var lock strategies.Strategy = %[3]s
 	registry, err := all.Registry().With(lock)
 	if err != nil {
@@ -265,7 +296,7 @@ const fromFunction = `strategies.Strategy{
 		Name: %q, Summary: %q, Tags: []string{strategies.TagSingle},
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			lock, err := mine.%s(env)
-			if err != nil {
+			if value := reflect.ValueOf(lock); err != nil || value.Kind() == reflect.Pointer && value.IsNil() {
 				return nil, err
 			}
 			return lock, nil
@@ -279,9 +310,8 @@ func (p *goPackage) build(ctx context.Context, temp, file string, m maker) error
 	if !m.value {
 		value = fmt.Sprintf(fromFunction, m.name, "the lock of "+m.from, m.member)
 	}
-	const name = "lockfaultmain"
 	main, module, overlay := filepath.Join(temp, "main.go"), filepath.Join(temp, "this.mod"), filepath.Join(temp, "overlay.json")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(p.Dir, name, "main.go"): main}})
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(p.Dir, mainPackage, "main.go"): main}})
 	if err != nil {
 		return err
 	}
@@ -304,8 +334,12 @@ func (p *goPackage) build(ctx context.Context, temp, file string, m maker) error
 	if err != nil {
 		return err
 	}
-	_, err = output(ctx, p.Dir, temp, []string{"build", "-mod=mod", "-modfile=" + module, "-overlay=" + overlay, "-o", filepath.Join(here, file), "./" + name})
-	return err
+	_, err = output(ctx, here, temp, []string{"-C", p.Dir, "build", "-mod=mod", "-modfile=" + module, "-overlay=" + overlay, "-o", filepath.Join(here, file), "./" + mainPackage})
+	if err == nil {
+		return nil
+	}
+	// Paths of the go command are relative to the package.
+	return errors.New(strings.Replace(err.Error(), " ./", " "+filepath.ToSlash(p.Dir)+"/", 1))
 }
 
 // Run replaces this process by the program of the lock. It has the arguments of this process, with the

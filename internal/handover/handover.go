@@ -194,7 +194,11 @@ func output(ctx context.Context, dir, temp string, args []string) (string, error
 	cmd.WaitDelay = 5 * time.Second
 	err := run(ctx, cmd)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return "", fmt.Errorf("go %s: %s", args[0], cmp.Or(complaint(stderr.String()), err.Error()))
+		verb := args[0]
+		if verb == "-C" {
+			verb = args[2]
+		}
+		return "", fmt.Errorf("go %s: %s", verb, cmp.Or(complaint(stderr.String()), err.Error()))
 	}
 	return strings.TrimSpace(stdout.String()), err
 }
@@ -212,7 +216,7 @@ func complaint(text string) string {
 	for i, line := range lines {
 		why, of := strings.CutPrefix(line, "go: ")
 		switch {
-		case strings.HasPrefix(why, "downloading "):
+		case strings.HasPrefix(why, "downloading "), strings.HasPrefix(why, "finding module for package "), strings.HasPrefix(why, "found "):
 		case of && strings.HasSuffix(why, ":") && i+1 < len(lines): // a heading
 			return why + " " + lines[i+1]
 		case of || position.MatchString(line):

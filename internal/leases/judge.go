@@ -79,7 +79,7 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	case checker.LostLock:
 		return j.lostLock(e)
 	case checker.TokenOrder, checker.RefusedWrite:
-		return j.tokens(first.Time, last.Time)
+		return j.tokens(w.Anomaly, last)
 	case checker.Keyless:
 		if i := j.find(0, last.Time, nil, moves, clientMoves); i != nil {
 			return Weakness, "the lease is a date by one clock that another clock compares, after " + i.text
@@ -87,7 +87,7 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 		if name := j.otherKey(w.Events[0], w.Events[1]); name != "" {
 			return Limitation, fmt.Sprintf("%s may hold the lock by %s, a key that the lock does not declare", first.Client, name)
 		}
-		return Bug, "no fault moved a clock, and a success needs a key"
+		return Bug, "acquire returned success, though no server had its key at any time during the call"
 	case checker.ForeignRelease, checker.ForeignExtend:
 		return j.foreign(w, e)
 	case checker.Ghost:
@@ -288,7 +288,14 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		}
 	}
 	if known && begun < end {
-		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s until %s, and no server had lost the key", y.Client, at(begun), x.Client, at(end))
+		why := "and no server had lost the key"
+		if how := j.ended(x.Client, called, begun); how != "" {
+			why = "after " + how
+		}
+		if i := j.find(0, begun, func(i incident) bool { return i.client == x.Client || i.client == y.Client }, clientMoves); i != nil {
+			why += "; " + i.text
+		}
+		return Bug, fmt.Sprintf("%s got the lock at %s, within the lease of %s until %s, %s", y.Client, at(begun), x.Client, at(end), why)
 	}
 	if promised, by := j.promised(x.Client, held, begun); begun < promised {
 		if own := j.ownRemoval(x.Client, called, begun); own != nil {
@@ -337,6 +344,9 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 			return Limitation, why + ": " + disturbed.text
 		}
 		return Bug, "a lock without a lease ends only when its holder ends it"
+	}
+	if (j.class == Validity || j.class == Majority) && x.Until == 0 {
+		return Bug, fmt.Sprintf("%s was not told until when its hold is valid, which the class %s promises: by a method ValidUntil", x.Client, j.class)
 	}
 	return Bug, fmt.Sprintf("%s was not told that its lease had ended", x.Client)
 }
@@ -405,14 +415,18 @@ func (j *judgement) lostLock(e []checker.Event) (Outcome, string) {
 	return Limitation, fmt.Sprintf("what servers lose is lost: %s on %s", last.Cause, last.Node)
 }
 
-func (j *judgement) tokens(from, to time.Duration) (Outcome, string) {
+func (j *judgement) tokens(a checker.Anomaly, last checker.Event) (Outcome, string) {
+	to := last.Time
 	if i := j.find(0, to, nil, loses, fails, splits); i != nil {
 		return Limitation, "the counter is lost with the lock: " + i.text
 	}
 	if i := j.find(0, to, nil, moves); i != nil {
 		return Weakness, "tokens follow a clock that moved: " + i.text
 	}
-	return Bug, "no server lost the counter"
+	if a == checker.RefusedWrite {
+		return Bug, fmt.Sprintf("%s, the holder, has a smaller token than one that wrote before: the token must be drawn in the step that grants the lock", last.Client)
+	}
+	return Bug, "the token of a later holder is not larger: it must be drawn in the step that grants the lock, from a counter that never goes back"
 }
 
 func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, string) {
@@ -426,7 +440,20 @@ func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, stri
 	if e[0].Kind == checker.State && e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
 		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
 	}
-	return Bug, "a command changed a key without looking whose it is"
+	if last := w.Events[len(w.Events)-1]; w.Anomaly == checker.ForeignExtend && j.keyless(did.Node, last) {
+		return Bug, fmt.Sprintf("a command of %s made a key that was gone, outside of an acquire", did.Client)
+	}
+	return Bug, j.unlooked(e[0], w.Events[len(w.Events)-1])
+}
+
+// keyless reports whether a node had no key of the lock before an event.
+func (j *judgement) keyless(node string, at int) bool {
+	for i := at - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.State && e.Node == node {
+			return e.Owner == "" && e.Value == ""
+		}
+	}
+	return true
 }
 
 // reaped returns why the client of event at may remove the key of owner: the owner's process had ended,
@@ -575,7 +602,10 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		}
 		called, _ := j.start(w.Events[i])
 		if command, ok := j.repeated(x.Client, called, x.Time); ok {
-			return Weakness, "it cannot tell its own key from another's when its client library sends a command again: " + command
+			if j.refused(x.Client, command, called, x.Time) {
+				return Weakness, fmt.Sprintf("after a lost reply its client library sent %s again, which its own key refused, and it did not look whose key that was", command)
+			}
+			return Weakness, "after a lost reply its client library sent a command again, and it did not look whether the first one had succeeded: " + command
 		}
 		if !j.quorum() {
 			continue
@@ -586,6 +616,14 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		if i := j.find(called, x.Time, ofClient(x.Client), cutOff); i != nil {
 			n := j.nodesOwned(x.Client, called, x.Time)
 			return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
+		}
+	}
+	for i, x := range e {
+		if x.Kind == checker.Return {
+			called, _ := j.start(w.Events[i])
+			if how := j.left(x.Client, called, x.Time); how != "" {
+				return Bug, how
+			}
 		}
 	}
 	return Bug, "acquire said that it had failed without knowing so"
@@ -671,6 +709,9 @@ func (j *judgement) unreleasable(w checker.Witness) (Outcome, string) {
 	ret, called := j.h.Events[at], j.invoked(at)
 	for i := at; i >= 0 && j.h.Events[i].Time >= called; i-- {
 		if e := j.h.Events[i]; e.Kind == checker.Request && e.Client == ret.Client {
+			if how := j.ended(ret.Client, 0, e.Time); how != "" {
+				return Bug, how + ", so its release finds another's"
+			}
 			return Bug, "no fault excuses it"
 		}
 	}
@@ -701,6 +742,9 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 		return Bug, "no fault kept its holder from giving it up"
 	}
 	if command, ok := j.repeated(owner, 0, to); ok {
+		if j.refused(owner, command, 0, to) {
+			return Weakness, fmt.Sprintf("after a lost reply its client library sent %s again, which its own key refused: nothing ends that key", command)
+		}
 		return Weakness, "a command that its client library sent again counted twice: " + command
 	}
 	if j.fieldExpires(owner, w.Events[len(w.Events)-1]) {

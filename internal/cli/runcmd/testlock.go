@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -74,6 +75,9 @@ Exit status:
 			return kit.ExactArgs("the name of a strategy, or a Go package")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.checkFlags(cmd, a); err != nil {
+				return err
+			}
 			if len(args) > 0 && handover.IsPackage(args[0]) {
 				return testPackage(cmd, a, args[0])
 			}
@@ -106,8 +110,8 @@ func testPackage(cmd *cobra.Command, a *kit.App, target string) error {
 	return kit.Exit(status, nil)
 }
 
-// test plays the scenarios and makes the searches.
-func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
+// checkFlags returns an error if a flag of the command is invalid, whatever the lock.
+func (o *testOptions) checkFlags(cmd *cobra.Command, a *kit.App) error {
 	if cmd.Flags().Changed("report") && o.page == "" {
 		return kit.Usage("--report is empty: name a directory, or leave it out")
 	}
@@ -120,10 +124,19 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	); err != nil {
 		return err
 	}
+	if len(cmd.Flags().Args()) > 0 && changed("subject") {
+		return kit.Usage("%q and --subject name two locks: leave one of them out", cmd.Flags().Arg(0))
+	}
+	if o.out = o.page; o.out == "" {
+		o.out = "report" // a name for the checks: it is replaced
+	}
+	o.silent, o.formats = true, []string{kit.FormatTable}
+	return o.check(cmd, a)
+}
+
+// test plays the scenarios and makes the searches.
+func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	if len(o.StrategyNames) > 0 {
-		if changed("subject") {
-			return kit.Usage("%q and --subject name two locks: leave one of them out", o.StrategyNames[0])
-		}
 		registry, err := o.Registry(cmd, a)
 		if err != nil {
 			return err
@@ -136,7 +149,7 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 			return kit.Usage("%q names %d strategies: name one", o.StrategyNames[0], len(list))
 		}
 	}
-	if o.out = o.page; o.out == "" {
+	if o.page == "" {
 		temp, err := cells.MakeTraces()
 		if err != nil {
 			return err
@@ -145,7 +158,6 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 		o.out = filepath.Join(temp.Path(), "report")
 	}
 	began := time.Now()
-	o.silent, o.formats = true, []string{kit.FormatTable}
 	if err := o.run(cmd, a); err != nil {
 		return err
 	}
@@ -155,6 +167,9 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	}
 	if v.why = o.unsearchable(); v.why == "" && v.leak != "" {
 		v.why = "each schedule would leave a goroutine behind"
+	}
+	if v.cells[reports.Held]+v.cells[reports.Violated] == 0 {
+		v.why = "no scenario came to a verdict"
 	}
 	if v.why == "" {
 		if err := o.search(cmd, &v); err != nil {
@@ -246,7 +261,8 @@ type verdict struct {
 	cells       map[reports.Verdict]int
 	first       map[leases.Outcome]map[checker.Anomaly]reports.Cell
 	limitations int
-	doubts      []string     // why a cell or a search came to no verdict
+	undecided   undecided
+	doubts      []string     // why a search came to no verdict
 	leak        string       // a goroutine that outlives its client
 	longest     reports.Cell // with the longest wait for a free lock
 	unjudged    string
@@ -271,7 +287,7 @@ func (v *verdict) add(c reports.Cell) {
 	}
 	if !c.Decided() {
 		reason, _, _ := strings.Cut(c.Reason, "\n")
-		v.doubts = append(v.doubts, c.Scenario+": "+reason)
+		v.undecided.add(c.Scenario, clientNamed.ReplaceAllString(reason, "a client: "))
 	}
 	for _, f := range c.Findings {
 		if f.Outcome == leases.Limitation {
@@ -280,6 +296,39 @@ func (v *verdict) add(c reports.Cell) {
 			v.first[f.Outcome][f.Anomaly] = c
 		}
 	}
+}
+
+// clientNamed matches the client in the reason of a cell: a lock that cannot be made fails with another
+// client in another scenario.
+var clientNamed = regexp.MustCompile(`client [A-Z]: `)
+
+// undecided holds the scenarios without a verdict, by reason, in the order in which they came.
+type undecided struct {
+	reasons   []string
+	scenarios map[string][]string
+}
+
+func (u *undecided) add(scenario, reason string) {
+	if u.scenarios == nil {
+		u.scenarios = map[string][]string{}
+	}
+	if len(u.scenarios[reason]) == 0 {
+		u.reasons = append(u.reasons, reason)
+	}
+	u.scenarios[reason] = append(u.scenarios[reason], scenario)
+}
+
+// lines returns a line for each reason.
+func (u *undecided) lines() (list []string) {
+	for _, reason := range u.reasons {
+		names := u.scenarios[reason]
+		text := names[0]
+		if n := len(names) - 1; n > 0 {
+			text += fmt.Sprintf(" and %s", kit.Count(n, "other scenario", "other scenarios"))
+		}
+		list = append(list, text+": "+reason)
+	}
+	return list
 }
 
 // A verdictLine is an anomaly with its reason and the command that shows it.
@@ -317,8 +366,11 @@ func (v *verdict) lines(outcome leases.Outcome) (list []verdictLine) {
 func (v *verdict) print(w io.Writer, took time.Duration) {
 	bugs, weak := v.lines(leases.Bug), v.lines(leases.Weakness)
 	verdict := "no bug was found"
-	if len(bugs) > 0 {
+	switch {
+	case len(bugs) > 0:
 		verdict = kit.Count(len(bugs), "bug", "bugs")
+	case v.cells[reports.Held]+v.cells[reports.Violated] == 0:
+		verdict = "no scenario came to a verdict"
 	}
 	class, declared := v.class, false
 	if list := leases.Declared(v.lock.Tags); len(list) > 0 {
@@ -327,9 +379,9 @@ func (v *verdict) print(w io.Writer, took time.Duration) {
 	if class == "" {
 		class, _ = leases.ClassOf(checker.History{}, leases.LockOf(v.lock))
 	}
-	taken := fmt.Sprintf("taken for a lock of the class %s", class)
-	if !declared {
-		taken += "; to declare another class, add its name to the lock's tags (docs/leases.md)"
+	taken := fmt.Sprintf("taken for a lock of the class %s; to declare another class, add its name to the lock's tags (docs/leases.md)", class)
+	if declared {
+		taken = fmt.Sprintf("judged as a lock of the class %s, which it declares (docs/leases.md)", class)
 	}
 	fmt.Fprintf(w, "%s: %s\n", v.lock.Name, verdict)
 	fmt.Fprintf(w, "%s\n", taken)
@@ -352,7 +404,7 @@ func (v *verdict) print(w io.Writer, took time.Duration) {
 		fmt.Fprintf(w, "not judged on the server side: %s\n", v.unjudged)
 	}
 	fmt.Fprintf(w, "%s of the class %s; the page of --report explains each\n", kit.Count(v.limitations, "known limitation", "known limitations"), class)
-	for _, doubt := range v.doubts {
+	for _, doubt := range append(v.undecided.lines(), v.doubts...) {
 		fmt.Fprintf(w, "undecided: %s\n", doubt)
 	}
 	fmt.Fprintf(w, "tried: %s", kit.Count(v.cells[reports.Held]+v.cells[reports.Violated], "scenario", "scenarios"))
@@ -370,7 +422,7 @@ func (v *verdict) printSearches(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, ", %s of %s", kit.Count(len(v.battery.Searched), "search", "searches"), kit.Count(v.battery.States(), "state", "states"))
-	if cut := v.battery.Unfinished(); cut != "" {
+	if cut := v.battery.Unfinished(); cut != "" && len(v.doubts) == 0 {
 		fmt.Fprintf(w, ", %s", cut)
 	}
 }
@@ -380,7 +432,7 @@ func (v *verdict) status() error {
 	switch {
 	case len(v.lines(leases.Bug)) > 0:
 		return kit.Exit(kit.ExitDiffers, nil)
-	case len(v.doubts) > 0:
+	case len(v.doubts) > 0 || len(v.undecided.reasons) > 0:
 		return kit.Exit(kit.ExitUndecided, nil)
 	}
 	return nil

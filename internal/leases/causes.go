@@ -1,0 +1,111 @@
+package leases
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/rediscmd"
+)
+
+// This file says what led to an anomaly: the command that ended a key, or the look that came too early.
+
+// requestOf returns the request by which a client's command changed a node's key in the state at an
+// index; without a kind if the history has none.
+func (j *judgement) requestOf(state int) checker.Event {
+	s := j.h.Events[state]
+	for i := state - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.Request && e.Client == s.Client && e.Node == s.Node {
+			return e
+		}
+	}
+	return checker.Event{}
+}
+
+// ended returns, as a clause, how a command ended a client's key between two times, the last one if
+// there are several; empty if no command did.
+func (j *judgement) ended(client string, from, to time.Duration) (how string) {
+	owner := map[string]string{} // by node
+	for i, e := range j.h.Events {
+		if e.Kind != checker.State {
+			continue
+		}
+		was := owner[e.Node]
+		owner[e.Node] = e.Owner
+		if e.Time < from || e.Time > to || was != client || e.Owner == client || e.Cause != checker.ByCommand {
+			continue
+		}
+		did := "removed"
+		if e.Owner != "" || e.Value != "" {
+			did = "replaced"
+		}
+		if request := j.requestOf(i); request.Kind != "" {
+			how = fmt.Sprintf("%s's %s at %s %s %s's key", request.Client, request.Command, at(request.Time), did, client)
+		}
+	}
+	return how
+}
+
+// word matches the value of a key that is one owner value, by its short name.
+var word = regexp.MustCompile(`^([A-Z])\d+$`)
+
+// unlooked returns why a client's command met another's key, given the last state of the key before it.
+func (j *judgement) unlooked(was checker.Event, did int) string {
+	e := j.h.Events[did]
+	if e.Command == "" {
+		return "a command changed a key without looking whose it is"
+	}
+	if m := word.FindStringSubmatch(was.Value); m != nil && m[1] != was.Owner {
+		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
+	}
+	changed := false // after the look
+	for i := did - 1; i >= 0; i-- {
+		switch x := j.h.Events[i]; {
+		case x.Kind == checker.State && x.Node == e.Node:
+			changed = true
+		case x.Kind == checker.Invoke && x.Client == e.Client:
+			i = 0
+		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && changed && looks(x.Command):
+			return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
+				e.Client, x.Command, at(x.Time), e.Command, at(sentOr(e)), was.Owner)
+		}
+	}
+	return fmt.Sprintf("%s's %s does not look whose the key is", e.Client, e.Command)
+}
+
+// looks reports whether a command reads keys and writes none.
+func looks(command string) bool {
+	list := words(command)
+	if len(list) == 0 {
+		return false
+	}
+	c := rediscmd.Of(list)
+	return c != nil && !c.MayWrite() && !c.RunsScript() && len(c.KeysIn(list)) > 0
+}
+
+// refused reports whether a server refused a command that the client had sent before, between two times.
+func (j *judgement) refused(client, command string, from, to time.Duration) bool {
+	for _, e := range j.h.Events {
+		if e.Kind == checker.Reply && e.Client == client && e.Command == command && e.Time >= from && e.Time <= to && (e.Reply == "(nil)" || e.Reply == "(integer) 0") {
+			return true
+		}
+	}
+	return false
+}
+
+// left returns, as a clause, which command of a failed acquire made the key the client's, and how it was
+// answered; empty if no answer came.
+func (j *judgement) left(client string, from, to time.Duration) string {
+	var got checker.Event
+	for i, e := range j.h.Events {
+		switch {
+		case e.Time < from || e.Time > to || e.Client != client:
+		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Owner == client && got.Kind == "":
+			got = j.requestOf(i)
+		case e.Kind == checker.Reply && got.Kind != "" && e.Node == got.Node && e.Command == got.Command:
+			return fmt.Sprintf("%s's %s made the key its own and was answered %s; the acquire failed and left the key", client, got.Command, e.Reply)
+		}
+	}
+	return ""
+}
