@@ -73,15 +73,15 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	}
 	switch {
 	case !cell.AsExpected:
-		fmt.Fprintf(b, "not as the script expects: %s\n", cell.Difference())
+		fmt.Fprintf(b, "not as expected: %s\n", cell.Difference())
 	case cell.ByChance() != "":
-		fmt.Fprintf(b, "as the script expects, %s\n", cell.ByChance())
+		fmt.Fprintf(b, "as expected, %s\n", cell.ByChance())
 	case cell.Improvement() != "":
-		fmt.Fprintf(b, "as the script expects: at most %s; %s\n", names(cell.Expected), cell.Improvement())
+		fmt.Fprintf(b, "as expected: at most %s; %s\n", names(cell.Expected), cell.Improvement())
 	case len(cell.Expected) > 0:
-		fmt.Fprintf(b, "as the script expects: %s\n", names(cell.Expected))
+		fmt.Fprintf(b, "as expected: %s\n", names(cell.Expected))
 	default:
-		b.WriteString("as the script expects: nothing\n")
+		b.WriteString("as expected: nothing\n")
 	}
 }
 

@@ -603,7 +603,7 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 		called, _ := j.start(w.Events[i])
 		if command, ok := j.repeated(x.Client, called, x.Time); ok {
 			if j.refused(x.Client, command, called, x.Time) {
-				return Weakness, fmt.Sprintf("after a lost reply its client library sent %s again, which its own key refused, and it did not look whose key that was", command)
+				return Weakness, "its own key refused a command that its client library sent again after a lost reply, and it did not look whose key that was: " + command
 			}
 			return Weakness, "after a lost reply its client library sent a command again, and it did not look whether the first one had succeeded: " + command
 		}
@@ -743,7 +743,7 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 	}
 	if command, ok := j.repeated(owner, 0, to); ok {
 		if j.refused(owner, command, 0, to) {
-			return Weakness, fmt.Sprintf("after a lost reply its client library sent %s again, which its own key refused: nothing ends that key", command)
+			return Weakness, "its own key, which nothing ends, refused a command that its client library sent again after a lost reply: " + command
 		}
 		return Weakness, "a command that its client library sent again counted twice: " + command
 	}
