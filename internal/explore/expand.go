@@ -236,7 +236,7 @@ func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, dif
 }
 
 // otherwise is the difference reported when the events before the last transition differ.
-const otherwise = "what had happened before did so in another way"
+const otherwise = "the events before the last move differ, as they do if a select has two ready cases or a map is ranged over"
 
 // first describes the first event that differs between two histories.
 func first(got, want []checker.Event) string {

@@ -56,20 +56,25 @@ func (j *judgement) unlooked(was checker.Event, did int) string {
 	if e.Command == "" {
 		return "a command changed a key without looking whose it is"
 	}
-	if m := word.FindStringSubmatch(was.Value); m != nil && m[1] != was.Owner {
-		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
-	}
-	changed := false // after the look
-	for i := did - 1; i >= 0; i-- {
+	var look *checker.Event // the last look of the operation
+	between, changed := false, false
+	for i := did - 1; i >= 0 && look == nil; i-- {
 		switch x := j.h.Events[i]; {
 		case x.Kind == checker.State && x.Node == e.Node:
 			changed = true
 		case x.Kind == checker.Invoke && x.Client == e.Client:
 			i = 0
-		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && changed && looks(x.Command):
-			return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
-				e.Client, x.Command, at(x.Time), e.Command, at(sentOr(e)), was.Owner)
+		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && looks(x.Command):
+			look, between = &x, changed
 		}
+	}
+	m := word.FindStringSubmatch(was.Value)
+	switch shared := m != nil && m[1] != was.Owner; {
+	case shared && (look != nil || rediscmd.Of(words(e.Command)).RunsScript()):
+		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
+	case between:
+		return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
+			e.Client, look.Command, at(look.Time), e.Command, at(sentOr(e)), was.Owner)
 	}
 	return fmt.Sprintf("%s's %s does not look whose the key is", e.Client, e.Command)
 }

@@ -222,3 +222,34 @@ func TestFieldExpires(t *testing.T) {
 		}
 	}
 }
+
+// TestReasonOfForeignRelease checks which cause is named of a command that removed another's key.
+func TestReasonOfForeignRelease(t *testing.T) {
+	request := func(at float64, command string) checker.Event {
+		return checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: command, Sent: time.Duration(at * float64(time.Second))}
+	}
+	for _, c := range []struct {
+		name, value, look, command, want string
+	}{
+		{"a plain DEL", "B1", "", "DEL lock", "A's DEL lock does not look whose the key is"},
+		{"a look before", "B1", "GET lock", "DEL lock", "A looked with GET lock at 1.000s, and sent DEL lock at 3.000s: the key became B's in between"},
+		{"the same value, compared in a script", "A1", "", "EVALSHA 9de2db86… 1 lock A1", "A and B write the same value"},
+		{"the same value, and no comparison", "A1", "", "DEL lock", "A's DEL lock does not look whose the key is"},
+	} {
+		r := newRun("n1").hold(0, "A", 1, "n1").add(0.9, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 2})
+		if c.look != "" {
+			r.add(1, request(1, c.look))
+		}
+		r.gone(1.5, "n1", checker.ByFlush)
+		r.add(2, checker.Event{Kind: checker.Request, Client: "B", Node: "n1", Server: "n1/0", Command: "SET lock " + c.value + " NX PX 30000", Sent: 2 * time.Second})
+		r.add(2, checker.Event{Kind: checker.State, Client: "B", Node: "n1", Server: "n1/0", Owner: "B", Value: c.value, Cause: checker.ByCommand, Expires: 32 * time.Second})
+		r.add(3, request(3, c.command))
+		r.add(3, checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Cause: checker.ByCommand})
+		r.add(4, checker.Event{Kind: checker.End})
+		list := leases.Judge(r.History, leases.Lock{})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.ForeignRelease })
+		if i < 0 || list[i].Outcome != leases.Bug || !strings.HasPrefix(list[i].Reason, c.want) {
+			t.Errorf("%s: %+v; want a foreign-release, as %s", c.name, list, c.want)
+		}
+	}
+}
