@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/internal/version"
 )
@@ -315,11 +316,11 @@ func (p *goPackage) build(ctx context.Context, temp, file string, m maker) error
 	if err != nil {
 		return err
 	}
-	required, err := os.ReadFile(p.Module.GoMod)
+	required, err := input.Read(p.Module.GoMod, input.Document)
 	if err != nil {
 		return err
 	}
-	sums, err := os.ReadFile(strings.TrimSuffix(p.Module.GoMod, ".mod") + ".sum")
+	sums, err := input.Read(strings.TrimSuffix(p.Module.GoMod, ".mod")+".sum", input.Document)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

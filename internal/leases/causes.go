@@ -64,23 +64,23 @@ func (j *judgement) unlooked(was checker.Event, did int) string {
 			changed = true
 		case x.Kind == checker.Invoke && x.Client == e.Client:
 			i = 0
-		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && looks(x.Command):
+		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && readsOnly(x.Command):
 			look, between = &x, changed
 		}
 	}
 	m := word.FindStringSubmatch(was.Value)
 	switch shared := m != nil && m[1] != was.Owner; {
-	case shared && (look != nil || rediscmd.Of(words(e.Command)).RunsScript()):
-		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
 	case between:
 		return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
 			e.Client, look.Command, at(look.Time), e.Command, at(sentOr(e)), was.Owner)
+	case shared && (look != nil || rediscmd.Of(words(e.Command)).RunsScript()):
+		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
 	}
 	return fmt.Sprintf("%s's %s does not look whose the key is", e.Client, e.Command)
 }
 
-// looks reports whether a command reads keys and writes none.
-func looks(command string) bool {
+// readsOnly reports whether a command reads keys and writes none.
+func readsOnly(command string) bool {
 	list := words(command)
 	if len(list) == 0 {
 		return false
