@@ -3,6 +3,7 @@ package leases
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -70,13 +71,24 @@ func (j *judgement) unlooked(was checker.Event, did int) string {
 	}
 	m := word.FindStringSubmatch(was.Value)
 	switch shared := m != nil && m[1] != was.Owner; {
+	case look != nil && !sharesKey(look.Command, e.Command):
+		return fmt.Sprintf("%s looked at another key with %s, and its %s changed the lock's: both keys must be written, and compared, in one step", e.Client, look.Command, e.Command)
 	case between:
 		return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
 			e.Client, look.Command, at(look.Time), e.Command, at(sentOr(e)), was.Owner)
+	case shared && len(keysOf(e.Command)) > 1:
+		return fmt.Sprintf("%s and %s write the same value into the lock's key, and its owner into another: both must be written in one step", e.Client, was.Owner)
 	case shared && (look != nil || rediscmd.Of(words(e.Command)).RunsScript()):
 		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
 	}
 	return fmt.Sprintf("%s's %s does not look whose the key is", e.Client, e.Command)
+}
+
+// sharesKey reports whether two commands name the same key.
+func sharesKey(a, b string) bool {
+	first, second := words(a), words(b)
+	keys := rediscmd.Of(second).KeysIn(second)
+	return slices.ContainsFunc(rediscmd.Of(first).KeysIn(first), func(key string) bool { return slices.Contains(keys, key) })
 }
 
 // readsOnly reports whether a command reads keys and writes none.

@@ -234,6 +234,8 @@ func TestReasonOfForeignRelease(t *testing.T) {
 		{"a plain DEL", "B1", "", "DEL lock", "A's DEL lock does not look whose the key is"},
 		{"a look before", "B1", "GET lock", "DEL lock", "A looked with GET lock at 1.000s, and sent DEL lock at 3.000s: the key became B's in between"},
 		{"the same value, compared in a script", "A1", "", "EVALSHA 9de2db86… 1 lock A1", "A and B write the same value"},
+		{"a script that compares another key", "A1", "", "EVALSHA 9de2db86… 2 lock lock:owner A2", "A and B write the same value into the lock's key, and its owner into another"},
+		{"a look at another key", "A1", "GET lock:owner", "DEL lock", "A looked at another key with GET lock:owner"},
 		{"the same value, and no comparison", "A1", "", "DEL lock", "A's DEL lock does not look whose the key is"},
 	} {
 		r := newRun("n1").hold(0, "A", 1, "n1").add(0.9, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 2})
