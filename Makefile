@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 BENCHSTAT   ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 SAMPLES     ?= 6
-# A count, for go test calls a target failed that is amid an input when its time is up.
+# A count of inputs: with a time, the last input may be cut off, and then the target fails.
 FUZZTIME    ?= 10000x
 BENCHTIME   ?= 1s
 

@@ -238,7 +238,7 @@ func follow(t *testing.T, name string) {
 			}
 		case aside:
 		default:
-			t.Fatalf("line %d: nobody knows what to do with a block of \"%s\": there are %q", b.line, b.info, []string{typed, shown, written, script, aside})
+			t.Fatalf("line %d: a block of \"%s\" is unknown: a page has %q", b.line, b.info, []string{typed, shown, written, script, aside})
 		}
 		now = append(append(now, page[at:b.line]...), text...)
 		at = b.line + len(b.text)

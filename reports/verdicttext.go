@@ -58,18 +58,15 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	if cell.Leak != "" {
 		fmt.Fprintf(b, "a goroutine outlives its client: %s; %s\n", cell.Leak, LeakRemedy)
 	}
-	if cell.ExpectedBy == ByClass && cell.Class != "" {
+	byClass := cell.ExpectedBy == ByClass && cell.Class != ""
+	if byClass || len(leases.Bugs(cell.Findings)) > 0 { // what a script expects may be a bug
 		fmt.Fprintf(b, "judged as a lock of the class %s, see docs/leases.md\n", cell.Class)
 		for _, f := range cell.Findings {
 			fmt.Fprintf(b, "%s\n", f)
 		}
-		return
 	}
-	if slices.ContainsFunc(cell.Findings, func(f leases.Finding) bool { return f.Outcome == leases.Bug }) { // what a script expects may be a bug
-		fmt.Fprintf(b, "judged as a lock of the class %s, see docs/leases.md\n", cell.Class)
-		for _, f := range cell.Findings {
-			fmt.Fprintf(b, "%s\n", f)
-		}
+	if byClass {
+		return
 	}
 	switch {
 	case !cell.AsExpected:

@@ -57,7 +57,7 @@ var order = []explore.BudgetKind{
 
 // The numbers of scripts that a search may play. They decide how long a search takes, and are the same
 // on each machine. A lock that renews its lease has more states with one kind of fault than another. A
-// lock on a majority of nodes has more than can be seen, and each script takes three times as long.
+// lock on several nodes has more than a search can see, and gets fewer scripts for that reason.
 const (
 	singleRuns   = 2000
 	renewingRuns = 2500
@@ -137,13 +137,13 @@ func (r Result) Unfinished() string {
 	case len(cut) == 0:
 		return ""
 	case len(cut) == singles:
-		return fmt.Sprintf("none of the %d with one kind of fault or none to its end", singles)
+		return fmt.Sprintf("not finished: all %d with at most one kind of fault", singles)
 	}
-	return "not to the end: " + strings.Join(cut, ", ")
+	return "not finished: " + strings.Join(cut, ", ")
 }
 
-// Failure returns the first script that came to no verdict, as the lock did not do the same each time,
-// say, and its search; nil if there is none.
+// Failure returns the first script without a verdict, and its search; nil if every script has one. A
+// script has no verdict if the lock did not do the same each time, for example.
 func (r Result) Failure() (*explore.Failure, Search) {
 	for _, s := range r.Searched {
 		if len(s.Failures) > 0 {

@@ -51,8 +51,8 @@ func TestResult(t *testing.T) {
 		searched []Searched
 		want     string
 	}{
-		{r.Searched, "not to the end: crash"},
-		{r.Searched[:2], "none of the 1 with one kind of fault or none to its end"},
+		{r.Searched, "not finished: crash"},
+		{r.Searched[:2], "not finished: all 1 with at most one kind of fault"},
 		{r.Searched[2:], ""},
 	} {
 		if got := (Result{Searched: c.searched}).Unfinished(); got != c.want {

@@ -28,7 +28,6 @@ import (
 type Lock struct {
 	Name string // of the strategy
 	File string // the program, in the working directory
-	from string // the package and what makes the lock, as in "example.com/mylock.New"
 }
 
 // IsPackage reports whether an argument names a Go package, or a function of one, and no strategy.
@@ -84,10 +83,10 @@ func buildLock(ctx context.Context, target string, taken func(name string) bool,
 		return Lock{}, err
 	}
 	fmt.Fprintf(stderr, "building ./%s, which is lockfault with %s%s (the first time takes a minute or two)\n", file, m.from, renamed)
-	return Lock{Name: m.name, File: "." + string(filepath.Separator) + file, from: m.from}, p.build(ctx, temp.Path(), file, m)
+	return Lock{Name: m.name, File: "." + string(filepath.Separator) + file}, p.build(ctx, temp.Path(), file, m)
 }
 
-// replaceable returns an error if a file of that name is there and is no program of a lock.
+// replaceable returns an error if a file of that name exists that BuildLock has not built.
 func replaceable(file string) error {
 	stat, err := os.Lstat(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -98,7 +97,7 @@ func replaceable(file string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("./%s is there, and is no program that this command has built: move it away, or work in another directory", file)
+	return fmt.Errorf("./%s exists, and lockfault test has not built it: move the file, or work in another directory", file)
 }
 
 // A goPackage is what go list says of a package.
@@ -138,7 +137,7 @@ func find(ctx context.Context, temp, target string) (*goPackage, string, error) 
 	case p.Error != nil:
 		return nil, "", fmt.Errorf("the Go package %s: %s", pattern, cmp.Or(complaint(p.Error.Err), p.Error.Err))
 	case p.Name == "main":
-		return nil, "", fmt.Errorf("%s is a program, which no other can import: if it calls lockfault.Main, type \"go run %s test\" and the name of its strategy", pattern, pattern)
+		return nil, "", fmt.Errorf("%s is a program, which cannot be imported: if it calls lockfault.Main, type \"go run %s test\" and the name of its strategy", pattern, pattern)
 	case p.Module == nil || p.Module.GoMod == "":
 		return nil, "", fmt.Errorf("the Go package %s is in no module: run \"go mod init\" there", pattern)
 	}
@@ -184,7 +183,7 @@ func (p *goPackage) maker(name string) (maker, error) {
 
 func (m maker) check() error {
 	if m.value && m.name == "" {
-		return fmt.Errorf("the name of %s is no literal: write it as Name: \"my-lock\"", m.from)
+		return fmt.Errorf("the name of %s is not a literal: write it as Name: \"my-lock\"", m.from)
 	}
 	return nil
 }
@@ -239,7 +238,7 @@ func importsOurs(f *ast.File, name string) bool {
 	return false
 }
 
-// literalName returns the field Name of a literal, or "" if it is no literal itself.
+// literalName returns the field Name of a literal, or "" if that is not a literal.
 func literalName(lit *ast.CompositeLit) string {
 	for _, e := range lit.Elts {
 		field, ok := e.(*ast.KeyValueExpr)
@@ -271,7 +270,6 @@ const source = `package main
 import (
 	"fmt"
 	"os"
-	"reflect"
 
 	"%[1]s"
 	"%[1]s/strategies"
@@ -281,7 +279,6 @@ import (
 )
 
 func main() {
-	_ = reflect.ValueOf
 	var lock strategies.Strategy = %[3]s
 	registry, err := all.Registry().With(lock)
 	if err != nil {
@@ -297,7 +294,7 @@ const fromFunction = `strategies.Strategy{
 		Name: %q, Summary: %q, Tags: []string{strategies.TagSingle},
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			lock, err := mine.%s(env)
-			if value := reflect.ValueOf(lock); err != nil || value.Kind() == reflect.Pointer && value.IsNil() {
+			if err != nil {
 				return nil, err
 			}
 			return lock, nil

@@ -194,11 +194,16 @@ func TestNewThatMakesNothing(t *testing.T) {
 			}
 		})
 	}
-	neither := strategies.Strategy{Name: "maker", New: func(strategies.Env) (strategies.Lock, error) { return nil, nil }}
-	if outcome := play(t, neither, simple); !strings.Contains(outcome.Reason, "can't be made: its New returned neither a lock nor an error") {
-		t.Errorf("%s: %s", outcome.Status, outcome.Reason)
+	for _, nothing := range []strategies.Lock{nil, (*embedding)(nil)} {
+		neither := strategies.Strategy{Name: "maker", New: func(strategies.Env) (strategies.Lock, error) { return nothing, nil }}
+		if outcome := play(t, neither, simple); !strings.Contains(outcome.Reason, "can't be made: its New returned neither a lock nor an error") {
+			t.Errorf("%#v: %s: %s", nothing, outcome.Status, outcome.Reason)
+		}
 	}
 }
+
+// embedding is a lock whose pointer may be nil.
+type embedding struct{ strategies.Lock }
 
 // A client that is restarted makes its lock under the faults of that moment. What
 // comes of it is recorded, or the cell's error.

@@ -48,8 +48,8 @@ func (j *judgement) ended(client string, from, to time.Duration) (how string) {
 	return how
 }
 
-// word matches the value of a key that is one owner value, by its short name.
-var word = regexp.MustCompile(`^([A-Z])\d+$`)
+// ownerWord matches the value of a key that is one owner value, by its short name.
+var ownerWord = regexp.MustCompile(`^([A-Z])\d+$`)
 
 // unlooked returns why a client's command met another's key, given the last state of the key before it.
 func (j *judgement) unlooked(was checker.Event, did int) string {
@@ -57,31 +57,38 @@ func (j *judgement) unlooked(was checker.Event, did int) string {
 	if e.Command == "" {
 		return "a command changed a key without looking whose it is"
 	}
-	var look *checker.Event // the last look of the operation
-	between, changed := false, false
-	for i := did - 1; i >= 0 && look == nil; i-- {
-		switch x := j.h.Events[i]; {
-		case x.Kind == checker.State && x.Node == e.Node:
-			changed = true
-		case x.Kind == checker.Invoke && x.Client == e.Client:
-			i = 0
-		case x.Kind == checker.Request && x.Client == e.Client && x.Node == e.Node && readsOnly(x.Command):
-			look, between = &x, changed
-		}
-	}
-	m := word.FindStringSubmatch(was.Value)
+	look, between := j.lastLook(did)
+	m := ownerWord.FindStringSubmatch(was.Value)
 	switch shared := m != nil && m[1] != was.Owner; {
-	case look != nil && !sharesKey(look.Command, e.Command):
+	case look.Kind != "" && !sharesKey(look.Command, e.Command):
 		return fmt.Sprintf("%s looked at another key with %s, and its %s changed the lock's: both keys must be written, and compared, in one step", e.Client, look.Command, e.Command)
 	case between:
 		return fmt.Sprintf("%s looked with %s at %s, and sent %s at %s: the key became %s's in between, so both belong in one step, such as a script",
 			e.Client, look.Command, at(look.Time), e.Command, at(sentOr(e)), was.Owner)
 	case shared && len(keysOf(e.Command)) > 1:
 		return fmt.Sprintf("%s and %s write the same value into the lock's key, and its owner into another: both must be written in one step", e.Client, was.Owner)
-	case shared && (look != nil || rediscmd.Of(words(e.Command)).RunsScript()):
+	case shared && (look.Kind != "" || rediscmd.Of(words(e.Command)).RunsScript()):
 		return fmt.Sprintf("%s and %s write the same value, so no comparison tells them apart: use one that is new for each acquire (in virtual time all clients have one host name and one process id)", e.Client, was.Owner)
 	}
 	return fmt.Sprintf("%s's %s does not look whose the key is", e.Client, e.Command)
+}
+
+// lastLook returns the last request of the same operation and node, before the request at an index, that
+// only reads, and whether the key changed after it; without a kind if there is none.
+func (j *judgement) lastLook(at int) (look checker.Event, changed bool) {
+	e := j.h.Events[at]
+	for i := at - 1; i >= 0; i-- {
+		switch x := j.h.Events[i]; {
+		case x.Kind == checker.Invoke && x.Client == e.Client:
+			return checker.Event{}, false
+		case x.Node != e.Node:
+		case x.Kind == checker.State:
+			changed = true
+		case x.Kind == checker.Request && x.Client == e.Client && readsOnly(x.Command):
+			return x, changed
+		}
+	}
+	return checker.Event{}, false
 }
 
 // sharesKey reports whether two commands name the same key.

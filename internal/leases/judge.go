@@ -430,20 +430,20 @@ func (j *judgement) tokens(a checker.Anomaly, last checker.Event) (Outcome, stri
 }
 
 func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, string) {
-	did := e[len(e)-1]
-	owner := e[0].Owner
+	last := w.Events[len(w.Events)-1]
+	did := j.h.Events[last]
 	if w.Anomaly == checker.ForeignRelease {
-		if why := j.reaped(w.Events[len(w.Events)-1], owner); why != "" {
+		if why := j.reaped(last, e[0].Owner); why != "" {
 			return Limitation, why
 		}
 	}
 	if e[0].Kind == checker.State && e[0].Expires == 0 && did.Time-e[0].Time >= j.h.Meta.TTL && j.hidesExpiry(w.Events[0]) {
 		return Limitation, "the key may have ended by an expiry that cannot be observed, of a field"
 	}
-	if last := w.Events[len(w.Events)-1]; w.Anomaly == checker.ForeignExtend && j.keyless(did.Node, last) {
+	if w.Anomaly == checker.ForeignExtend && j.keyless(did.Node, last) {
 		return Bug, fmt.Sprintf("a command of %s made a key that was gone, outside of an acquire", did.Client)
 	}
-	return Bug, j.unlooked(e[0], w.Events[len(w.Events)-1])
+	return Bug, j.unlooked(e[0], last)
 }
 
 // keyless reports whether a node had no key of the lock before an event.
@@ -608,6 +608,9 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 			return Weakness, "after a lost reply its client library sent a command again, and it did not look whether the first one had succeeded: " + command
 		}
 		if !j.quorum() {
+			if how := j.left(x.Client, called, x.Time); how != "" {
+				return Bug, how
+			}
 			continue
 		}
 		if node := j.leftUntried(x.Client, x.Time); node != "" {
@@ -618,46 +621,28 @@ func (j *judgement) ghost(w checker.Witness, e []checker.Event) (Outcome, string
 			return Limitation, fmt.Sprintf("its key stayed on %d of %d nodes until its lease ended: %s", n, len(j.nodes), i.text)
 		}
 	}
-	for i, x := range e {
-		if x.Kind == checker.Return {
-			called, _ := j.start(w.Events[i])
-			if how := j.left(x.Client, called, x.Time); how != "" {
-				return Bug, how
-			}
-		}
-	}
 	return Bug, "acquire said that it had failed without knowing so"
 }
 
 // leftUntried returns a node that has the client's key at a time, and to which the client sent nothing
-// that writes after the request that got the key, although a connection to it was possible; empty if
-// there is none.
+// that writes after the request that got the key, although the node was in reach; empty if no node has.
 func (j *judgement) leftUntried(client string, at time.Duration) string {
 	for _, node := range j.nodes {
-		var request, got checker.Event // the last one, and the one that got the key
-		for _, e := range j.h.Events {
-			if e.Time > at {
-				break
-			}
-			if e.Node != node {
-				continue
-			}
+		var got checker.Event // the request that got the key; without a kind if the key is not the client's
+		for i, e := range j.h.Events {
 			switch {
-			case e.Kind == checker.Request && e.Client == client:
-				request = e
-			case e.Kind == checker.State && e.Owner != client:
+			case e.Kind != checker.State || e.Node != node || e.Time > at:
+			case e.Owner != client:
 				got = checker.Event{}
-			case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == client && got.Kind == "":
-				got = request
+			case e.Cause == checker.ByCommand && e.Client == client && got.Kind == "":
+				got = j.requestOf(i)
 			}
 		}
-		tried := false
-		for _, e := range j.h.Events {
+		tried := slices.ContainsFunc(j.h.Events, func(e checker.Event) bool {
 			sent := e.Kind == checker.Request || e.Direction == "request" && (e.Kind == checker.Held || e.Kind == checker.Dropped)
 			later := sentOr(e) > sentOr(got) || sentOr(e) == sentOr(got) && e.Index > got.Index
-			tried = tried || sent && later && e.Client == client && e.Node == node && e.Time <= at &&
-				e.Command != got.Command && len(keysOf(e.Command)) > 0
-		}
+			return sent && later && e.Client == client && e.Node == node && e.Time <= at && e.Command != got.Command && len(keysOf(e.Command)) > 0
+		})
 		unreachable := j.find(at, at, func(i incident) bool {
 			return (i.client == "" || i.client == client) && (i.node == "" || i.node == node) && len(i.ends) > 0
 		}, cutOff, unusable)

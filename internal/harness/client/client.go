@@ -16,6 +16,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -120,7 +121,7 @@ func (c *Client) lockOn(key string) (lock strategies.Lock, err error) {
 	if lock, err = c.strategy.New(env); err != nil {
 		return nil, err
 	}
-	if lock == nil {
+	if v := reflect.ValueOf(lock); lock == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("its New returned neither a lock nor an error")
 	}
 	c.mu.Lock()
