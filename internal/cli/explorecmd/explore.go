@@ -303,8 +303,9 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 		})
 		if err == nil && len(again) > 0 {
 			err = o.Play(ctx, world, o.jobs, slices.Values(again), func(j cells.Job, p cells.Played) error {
-				if f := &found[j.Number]; shownIn(f, p.Cell) == search.Confirmed {
-					f.Worlds[world] = search.Confirmed
+				f := &found[j.Number]
+				f.Worlds[world] = shownIn(f, p.Cell)
+				if f.Worlds[world] == search.Confirmed {
 					if f.Leases == nil {
 						f.Leases = map[string]string{}
 					}
