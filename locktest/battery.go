@@ -64,6 +64,9 @@ func (test *test) searchAll(t *testing.T) {
 		t.Errorf("A goroutine outlives its client: %s; %s.", leak, reports.LeakRemedy)
 	}
 	tried := fmt.Sprintf("%d searches of %d states", len(all.Searched), all.States())
+	if all.Stopped {
+		tried += fmt.Sprintf(" of %d, as %d scripts had no verdict", len(list), all.Failures())
+	}
 	if cut := all.Unfinished(); cut != "" {
 		tried += ", " + cut
 	}

@@ -116,7 +116,7 @@ func (test *test) search(t *testing.T, bound explore.Bound, kept []*scenarios.Sc
 		t.Errorf("A goroutine outlives its client: %s; %s.", result.Leak, reports.LeakRemedy)
 	}
 	for _, f := range result.Failures {
-		t.Errorf("a schedule came to nothing: %s\n\n%s", explain(f.Err), f.Script)
+		t.Errorf("a schedule had no verdict: %s\n\n%s", explain(f.Err), f.Script)
 		break // the first failure is enough
 	}
 	said := fmt.Sprintf("%d states, %d of them ends; %d moves, %d runs; exhausted: %s", result.States, result.Ends, result.Moves, result.Runs, exhausted(result))
@@ -134,7 +134,7 @@ func exhausted(r explore.Result) string {
 	case r.Cut != "":
 		return "no, " + r.Cut
 	}
-	return "no, a schedule came to nothing"
+	return "no, a schedule had no verdict"
 }
 
 // bound converts the search to the type of package explore.

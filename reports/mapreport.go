@@ -269,7 +269,7 @@ func (m *MapReport) Table(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%s\n", m.Missed())
 	if m.Void > 0 {
 		why, _, _ := strings.Cut(m.Why, "\n")
-		fmt.Fprintf(&b, "%s came to nothing; the first: %s\n", count(m.Void, "point"), shortLine(why))
+		fmt.Fprintf(&b, "%s had no verdict; the first: %s\n", count(m.Void, "point"), shortLine(why))
 	}
 	for _, s := range m.Sides {
 		fmt.Fprintf(&b, "%s: %s\n", s.Answer, readable(s.Command))
@@ -394,7 +394,7 @@ func (m *MapReport) Page(w io.Writer) error {
 		p.Lines = append(p.Lines, [2]string{shortLine(l.Where), readable(l.Text)})
 	}
 	if m.Void > 0 {
-		p.Void = count(m.Void, "point") + " came to nothing; the first: " + readable(m.Why)
+		p.Void = count(m.Void, "point") + " had no verdict; the first: " + readable(m.Why)
 	}
 	for _, s := range m.Sides {
 		at := m.X.Name + " " + s.X

@@ -71,7 +71,7 @@ func TestMapped(t *testing.T) {
 	if err := mapped("set-nx-px-lua").Table(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3ms |?+\n", "1ms |.#\n", ". held, # overlap, ? no verdict, + where it changes", "along pause: held up to 1ttl", "3 parts of 0.5ttl of pause × 1ms of lag", "1 point came to nothing; the first: set-nx-px-lua: it went wrong"} {
+	for _, want := range []string{"3ms |?+\n", "1ms |.#\n", ". held, # overlap, ? no verdict, + where it changes", "along pause: held up to 1ttl", "3 parts of 0.5ttl of pause × 1ms of lag", "1 point had no verdict; the first: set-nx-px-lua: it went wrong"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}

@@ -59,7 +59,7 @@ func match(client string, way faults.Way, commands ...string) faults.Match {
 	return faults.Match{Clients: []string{client}, Way: way, Commands: commands}
 }
 
-// limited is a context for what comes to nothing.
+// limited is a context for what does not succeed.
 func limited(t *testing.T, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)

@@ -110,6 +110,20 @@ type Result struct {
 	Findings []Finding
 	// Searched holds the searches that were made, with their numbers.
 	Searched []Searched
+	// Stopped reports that the rest was not made, since too many scripts had no verdict.
+	Stopped bool
+}
+
+// mostFailures is the number of scripts without a verdict after which no further search is made. One that
+// stops virtual time takes a second, and a lock that does so does it in most searches.
+const mostFailures = 30
+
+// Failures returns the number of scripts without a verdict.
+func (r Result) Failures() (n int) {
+	for _, s := range r.Searched {
+		n += len(s.Failures)
+	}
+	return n
 }
 
 // States returns the number of states of all searches together. A state of two searches counts twice.
@@ -173,13 +187,16 @@ type Searched struct {
 	explore.Result
 }
 
-// Run makes the searches one after the other. Tell, if not nil, is called after each. Run blocks until all
-// are made or ctx is done; then the result has what was found so far, and the error is the cause. Other
+// Run makes the searches one after the other, until too many scripts had no verdict. Tell, if not nil, is
+// called after each. Run blocks until all are made or ctx is done; then the result has what was found so far, and the error is the cause. Other
 // errors are the player's.
 func Run(ctx context.Context, searches []Search, player explore.Player, tell func(Searched)) (Result, error) {
 	var r Result
 	best := map[checker.Anomaly]int{} // index in Findings
 	for _, s := range searches {
+		if r.Stopped = r.Failures() >= mostFailures; r.Stopped {
+			break
+		}
 		result, err := explore.Search(ctx, s.Bound, player, nil)
 		if err != nil {
 			return r, fmt.Errorf("search with %s: %w", s, err)

@@ -1,6 +1,7 @@
 package battery
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -67,5 +68,25 @@ func TestResult(t *testing.T) {
 	}
 	if f, _ := (Result{}).Failure(); f != nil {
 		t.Errorf("nothing was searched, and the failure is %v", f)
+	}
+}
+
+// hopeless is a player for which no script has a verdict.
+type hopeless struct{}
+
+func (hopeless) Play(_ context.Context, trials []explore.Trial) ([]explore.Outcome, error) {
+	return slices.Repeat([]explore.Outcome{{Err: "virtual time stands still"}}, len(trials)), nil
+}
+
+func (hopeless) PlayAlone(context.Context, explore.Trial) (explore.Outcome, error) {
+	return explore.Outcome{Err: "virtual time stands still"}, nil
+}
+
+// TestStopped checks that a lock whose scripts have no verdict is not searched to the end.
+func TestStopped(t *testing.T) {
+	list := slices.Repeat(Searches(strategies.Strategy{}, 0), 2)
+	r, err := Run(t.Context(), list, hopeless{}, nil)
+	if err != nil || !r.Stopped || r.Failures() != mostFailures || len(r.Searched) == len(list) {
+		t.Errorf("stopped: %t, %d failures in %d of %d searches, %v", r.Stopped, r.Failures(), len(r.Searched), len(list), err)
 	}
 }

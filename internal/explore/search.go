@@ -355,7 +355,7 @@ func (s *search) fails(q *searchNode, why string) {
 	r := &s.result
 	r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, why})
 	if len(r.Failures) == mostFailures {
-		r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
+		r.Cut = fmt.Sprintf("%d scripts had no verdict", mostFailures)
 	}
 }
 

@@ -3,8 +3,10 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,8 +74,8 @@ func TestWhatMetNothing(t *testing.T) {
 const simple = "clients A\nA acquire\nA release\nexpect none\n"
 
 // What a strategy does wrong is its own cell's error, with the reason and where
-// to look. What stops virtual time or ends the process is for the worker
-// processes to see, and tested with them.
+// to look. What never waits or ends the process is for the worker processes to
+// see, and tested with them.
 func TestMisbehaviourIsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		acquire func(context.Context) error
@@ -95,6 +97,15 @@ func TestMisbehaviourIsAnError(t *testing.T) {
 			},
 			reason: []string{"ignores its context", "A's acquire", "misbehaviour_test.go"},
 		},
+		"waits for its own mutex": {
+			acquire: func(context.Context) error {
+				var mu sync.Mutex
+				mu.Lock()
+				mu.Lock()
+				return nil
+			},
+			reason: []string{"virtual time stands still", "waits for a sync.Mutex in", "misbehaviour_test.go"},
+		},
 		"waits for itself": {
 			acquire: func(context.Context) error {
 				c := make(chan int)
@@ -105,13 +116,25 @@ func TestMisbehaviourIsAnError(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			outcome := play(t, strategyOf(c.acquire), simple)
-			if outcome.Status != harness.Error {
-				t.Fatalf("status %s, want error", outcome.Status)
+			script, err := scenarios.Parse("test.txt", []byte(simple))
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, want := range c.reason {
-				if !strings.Contains(outcome.Reason, want) {
-					t.Errorf("the reason doesn't say %q:\n%s", want, outcome.Reason)
+			cell := harness.Cell{Strategy: strategyOf(c.acquire), Script: script, Seed: 1}
+			run := harness.Begin(t, cell)
+			inParts, _ := run.Continue(script)
+			if inParts.Status == harness.Held { // the clients end with the run
+				_, err := run.End()
+				inParts.Status, inParts.Reason = harness.Error, fmt.Sprint(err)
+			}
+			for name, outcome := range map[string]harness.Outcome{"whole": harness.Play(t, cell), "in parts": inParts} {
+				if outcome.Status != harness.Error {
+					t.Fatalf("%s: status %s, want error", name, outcome.Status)
+				}
+				for _, want := range c.reason {
+					if !strings.Contains(outcome.Reason, want) {
+						t.Errorf("%s: the reason doesn't say %q:\n%s", name, want, outcome.Reason)
+					}
 				}
 			}
 		})

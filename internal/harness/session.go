@@ -53,6 +53,10 @@ func Begin(t *testing.T, cell Cell) *Run {
 			}
 			failure = r.stage.part()
 		})
+		if errors.Is(err, vtime.ErrLimit) { // goroutines of the run may still run
+			r.ended <- stalled{err}
+			return
+		}
 		if r.leak = leakOf(failure, err); r.leak != "" {
 			err = nil
 		}
@@ -68,6 +72,9 @@ func Begin(t *testing.T, cell Cell) *Run {
 type ended struct{ why string }
 
 func (e ended) Error() string { return e.why }
+
+// stalled is the error of a run whose bubble was abandoned.
+type stalled struct{ error }
 
 // Continue runs the rest of a script that begins with all steps that have run. Continue returns the
 // outcome and the snapshots that [PlaySnapshots] would return for the whole script, except that the
@@ -90,6 +97,10 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 		}
 	case r.err = <-r.ended: // the bubble ended before it accepted a part
 		r.over = true
+	}
+	if errors.As(r.err, &stalled{}) {
+		outcome.Status, outcome.Reason = Error, r.err.Error()
+		return outcome, nil
 	}
 	s := r.stage
 	if !r.over && s.failure != nil {

@@ -457,7 +457,7 @@ func (j *judgement) keyless(node string, at int) bool {
 }
 
 // reaped returns why the client of event at may remove the key of owner: the owner's process had ended,
-// or the server had heard nothing of it for a lease. reaped returns "" if neither is so, and for an event
+// or nothing that it had sent within a lease had reached the server. reaped returns "" if neither is so, and for an event
 // that belongs to a release.
 func (j *judgement) reaped(at int, owner string) string {
 	did := j.h.Events[at]
@@ -467,16 +467,22 @@ func (j *judgement) reaped(at int, owner string) string {
 	if dead := j.find(0, did.Time, ofClient(owner), gone); dead != nil && dead.to == never {
 		return fmt.Sprintf("%s removed the key of %s, whose process had ended", did.Client, owner)
 	}
-	heard := time.Duration(-1)
+	sent := time.Duration(-1) // a request that was long under way is no sign of life, and a connection neither
 	for _, x := range j.h.Events[:at] {
-		if (x.Kind == checker.Request || x.Kind == checker.Reply) && x.Client == owner && x.Node == did.Node {
-			heard = x.Time
+		if x.Kind == checker.Request && x.Client == owner && x.Node == did.Node && !setsUp(x.Command) {
+			sent = max(sent, x.Sent)
 		}
 	}
-	if heard >= 0 && did.Time-heard >= j.h.Meta.TTL*3/4 { // an owner that reports only now and then
-		return fmt.Sprintf("%s removed the key of %s, of which the server had heard nothing for a lease", did.Client, owner)
+	if sent >= 0 && did.Time-sent >= j.h.Meta.TTL*3/4 { // an owner that reports only now and then
+		return fmt.Sprintf("%s removed the key of %s, from which nothing sent within a lease had reached the server", did.Client, owner)
 	}
 	return ""
+}
+
+// setsUp reports whether a command only sets up a connection.
+func setsUp(command string) bool {
+	name, _, _ := strings.Cut(command, " ")
+	return rediscmd.Lookup(strings.ToUpper(name)).SetsUp
 }
 
 // reapedIn returns the first removal or takeover of the client's key between two times that reaped

@@ -255,3 +255,36 @@ func TestReasonOfForeignRelease(t *testing.T) {
 		}
 	}
 }
+
+// TestReaper checks which requests of an owner keep others from removing its key: those that it sent
+// within a lease.
+func TestReaper(t *testing.T) {
+	for _, c := range []struct {
+		name, command string
+		sent          float64
+		want          leases.Outcome
+	}{
+		{"nothing came", "", 0, leases.Limitation},
+		{"a request that it had just sent", "SET alive 1", 39, leases.Bug},
+		{"a request that was long under way", "SET alive 1", 1, leases.Limitation},
+		{"a connection", "HELLO 3", 39, leases.Limitation},
+	} {
+		r := newRun("n1").hold(0, "A", 1, "n1")
+		r.Events[2].Expires = time.Hour
+		if c.command != "" {
+			r.add(40, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: c.command, Sent: time.Duration(c.sent * float64(time.Second))})
+		}
+		r.add(40, checker.Event{Kind: checker.Request, Client: "B", Node: "n1", Server: "n1/0", Command: "DEL lock", Sent: 40 * time.Second}).
+			add(40, checker.Event{Kind: checker.State, Client: "B", Node: "n1", Server: "n1/0", Cause: checker.ByCommand}).
+			add(41, checker.Event{Kind: checker.End})
+		list := leases.Judge(r.History, leases.Lock{Tags: []string{"forever"}})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.ForeignRelease })
+		got := leases.Outcome("")
+		if i >= 0 {
+			got = list[i].Outcome
+		}
+		if got != c.want {
+			t.Errorf("%s: findings %+v, want a foreign-release that is a %v", c.name, list, c.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package vtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,29 +25,57 @@ func stuck(stacks []string) string {
 			if isOwnCode(frames(stack)) {
 				continue
 			}
-			header, _, _ := strings.Cut(stack, "\n")
-			_, state, _ := strings.Cut(header, "[")
+			state := stateOf(stack)
 			if strings.HasPrefix(state, kind.state) && !strings.Contains(state, "(durable)") {
-				return fmt.Sprintf("a goroutine %s%s: %s", kind.says, wait(frames(stack)), kind.cure)
+				return fmt.Sprintf("a goroutine %s%s%s: %s", kind.says, wait(frames(stack)), meanwhile(stack, stacks), kind.cure)
 			}
 		}
 	}
 	return "nothing in it says why, so it may need more time than that"
 }
 
+// stateOf returns what a goroutine waits for, such as "chan receive (durable), synctest bubble 7]".
+func stateOf(stack string) string {
+	header, _, _ := strings.Cut(stack, "\n")
+	_, state, _ := strings.Cut(header, "[")
+	return state
+}
+
+// meanwhile describes another goroutine that waits within the package of a blocked one, since it may
+// have the mutex. It returns an empty string if there is none.
+func meanwhile(blocked string, stacks []string) string {
+	where := ""
+	for _, f := range frames(blocked) {
+		if !f.standard() && !f.creates {
+			where = f.packagePath()
+			break
+		}
+	}
+	var others []string
+	for _, stack := range stacks {
+		if stack == blocked || !strings.Contains(stateOf(stack), "(durable)") {
+			continue
+		}
+		for _, f := range frames(stack) {
+			if !f.creates && f.packagePath() == where {
+				others = append(others, fmt.Sprintf(", while another waits in %s at %s", f.function, f.place))
+				break
+			}
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return slices.Min(others)
+}
+
 // isOwnCode reports whether a goroutine runs this module's own code and is not called by a lock's
 // code. Such a goroutine does not stop virtual time.
 func isOwnCode(frames []frame) bool {
 	for _, f := range frames {
-		if f.creates || f.standard() {
-			continue
+		if !f.creates && !f.standard() {
+			return f.own()
 		}
-		for _, room := range []string{"internal/vtime.", "internal/harness.", "internal/harness/client.", "faults/sim."} {
-			if strings.HasPrefix(f.path, "github.com/lockfault/lockfault/"+room) {
-				return true
-			}
-		}
-		return false
 	}
 	return true
 }

@@ -40,7 +40,7 @@ func wait(frames []frame) (text string) {
 			break
 		}
 	}
-	if last := len(frames) - 1; last >= 0 && frames[last].creates && !frames[last].standard() {
+	if last := len(frames) - 1; last >= 0 && frames[last].creates && !frames[last].standard() && !frames[last].own() {
 		text += fmt.Sprintf(", started by %s at %s", frames[last].function, frames[last].place)
 	}
 	return text
@@ -78,6 +78,23 @@ func frames(stack string) (list []frame) {
 		list = append(list, f)
 	}
 	return list
+}
+
+// packagePath returns the path of the function's package.
+func (f frame) packagePath() string {
+	slash := strings.LastIndexByte(f.path, '/') + 1
+	name, _, _ := strings.Cut(f.path[slash:], ".")
+	return f.path[:slash] + name
+}
+
+// own reports whether a frame belongs to this module's code that runs locks.
+func (f frame) own() bool {
+	for _, room := range []string{"internal/vtime.", "internal/harness.", "internal/harness/client.", "faults/sim."} {
+		if strings.HasPrefix(f.path, "github.com/lockfault/lockfault/"+room) {
+			return true
+		}
+	}
+	return false
 }
 
 // standard reports whether a frame belongs to Go's standard library, where goroutines wait on

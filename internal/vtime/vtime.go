@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,7 +58,7 @@ type Error struct {
 	limit bool // the real time limit has passed
 }
 
-// ErrLimit reports that virtual time stood still up to the limit of real time.
+// ErrLimit reports that virtual time stands still, or did so up to the limit of real time.
 var ErrLimit = errors.New("vtime: virtual time stood still")
 
 // Is reports whether target is ErrLimit and the limit has passed.
@@ -78,61 +79,99 @@ const stackLimit = 16 << 10
 // Run calls f in a bubble of virtual time made from t, and returns when f and all goroutines that
 // it started have ended. The error is an *[Error] if f panicked, if all goroutines in the bubble
 // are blocked forever, or if goroutines remained when f returned; these goroutines stay blocked
-// until the process ends. A panic in another goroutine than f's ends the process. Virtual time
-// stands still while a goroutine waits for a sync.Mutex, so Run may never return; only an observer
-// with a real clock can detect that.
+// until the process ends. A panic in another goroutine than f's ends the process.
+//
+// Virtual time stands still while a goroutine waits for a sync.Mutex. If all others wait meanwhile,
+// for longer than [patience] of real time, the *[Error] matches ErrLimit and names the goroutine.
+// The bubble is abandoned then, so the caller must not use data that f uses. Run never returns if a
+// goroutine computes forever or waits for something outside the bubble; use [RunWithin] there.
 //
 // Do not call Run in a bubble. Run is safe for concurrent use.
-func Run(t *testing.T, f func()) error { return new(run).run(t, f) }
+func Run(t *testing.T, f func()) error { return RunWithin(t, 0, f) }
 
 // RunWithin is like [Run], but waits at most for the limit in real time, unless the limit is 0.
 // After f has returned, its goroutines get the limit once more. When the time has passed, the
 // *[Error] matches ErrLimit and names the goroutine that virtual time waits for. The bubble is
 // abandoned: f may continue, so the caller must not use data that f uses.
 func RunWithin(t *testing.T, limit time.Duration, f func()) error {
-	var p run
-	if limit == 0 {
-		return p.run(t, f)
-	}
-	// An abandoned bubble must not end: package testing would use a t that may already be done.
-	var over atomic.Bool // f has ended or was abandoned, whichever was first
-	never := make(chan bool)
+	p := run{never: make(chan struct{})}
 	done := make(chan error, 1)
-	go func() {
-		done <- p.run(t, func() {
-			defer func() {
-				if !over.CompareAndSwap(false, true) {
-					<-never // the channel was made outside, so this wait stops virtual time
-				}
-			}()
-			f()
-		})
-	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
+	go func() { done <- p.run(t, f) }()
+	look := time.NewTimer(patience / 2)
+	defer look.Stop()
+	var end <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		end = timer.C
 	}
-	if !over.CompareAndSwap(false, true) {
-		// Goroutines that f has started may still run and end.
-		timer.Reset(limit)
+	for stands := ""; ; {
 		select {
 		case err := <-done:
 			return err
-		case <-timer.C:
+		case <-look.C:
+			now := p.stall()
+			if now != "" && now == stands {
+				p.over.Store(true)
+				return p.stopped("virtual time stands still")
+			}
+			stands = now
+			look.Reset(patience / 2)
+		case <-end:
+			if !p.over.CompareAndSwap(false, true) {
+				// Goroutines that f has started may still run and end.
+				end = time.After(limit)
+				continue
+			}
+			return p.stopped(fmt.Sprintf("virtual time stood still for %v of real time", limit))
 		}
 	}
+}
+
+// patience is the real time for which all goroutines of a bubble must wait, one of them for a
+// mutex, to be called a stall: a goroutine outside the bubble could still release the mutex.
+const patience = time.Second
+
+// run is the state of one function in one bubble, for a single use.
+type run struct {
+	id   atomic.Pointer[string] // the bubble's name in stacks
+	over atomic.Bool            // the function has returned or was abandoned, whichever was first
+	// never is made outside the bubble, so that a wait for it stops virtual time.
+	never chan struct{}
+}
+
+// stall returns the goroutines of the bubble if virtual time stands still since one of them waits
+// for a mutex and the others wait, too; empty otherwise. It is the same as long as none of them runs.
+func (p *run) stall() string {
+	id := p.id.Load()
+	if id == nil {
+		return ""
+	}
+	list := stacks(*id)
+	locked := false
+	for _, stack := range list {
+		state := stateOf(stack)
+		waits := strings.HasPrefix(state, "sync.Mutex.Lock") || strings.HasPrefix(state, "sync.RWMutex")
+		if !waits && !strings.Contains(state, "(durable)") {
+			return ""
+		}
+		locked = locked || waits
+	}
+	if !locked {
+		return ""
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n\n")
+}
+
+// stopped returns the error of an abandoned bubble: what happened, and the goroutine to blame.
+func (p *run) stopped(what string) error {
 	var blocked []string
 	if id := p.id.Load(); id != nil {
 		blocked = stacks(*id)
 	}
-	return &Error{Reason: fmt.Sprintf("virtual time stood still for %v of real time: %s", limit, stuck(blocked)), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
+	return &Error{Reason: what + ": " + stuck(blocked), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
 }
-
-// run is the state of one function in one bubble. The zero value is ready for a single use.
-type run struct{ id atomic.Pointer[string] } // the bubble's name in stacks
 
 func (p *run) run(t *testing.T, f func()) error {
 	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
@@ -157,6 +196,10 @@ func (p *run) run(t *testing.T, f func()) error {
 			id := Current()
 			p.id.Store(&id)
 			failed = call(f)
+			if !p.over.CompareAndSwap(false, true) {
+				// An abandoned bubble must not end: package testing would use a t that may already be done.
+				<-p.never
+			}
 		})
 		err = failed
 	})

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,4 +189,56 @@ func TestLimit(t *testing.T) {
 	if err := vtime.RunWithin(t, time.Minute, func() { time.Sleep(time.Hour) }); err != nil {
 		t.Error(err)
 	}
+}
+
+// A mutex that its owner keeps while it sleeps stops virtual time for good. It is named without a limit.
+func TestStall(t *testing.T) {
+	var mu sync.Mutex
+	err := vtime.Run(t, func() {
+		go sleepWith(&mu)
+		time.Sleep(time.Second)
+		mu.Lock()
+	})
+	if !errors.Is(err, vtime.ErrLimit) {
+		t.Fatalf("got %v, want ErrLimit", err)
+	}
+	for _, part := range []string{"virtual time stands still: ", "a goroutine waits for a sync.Mutex in vtime_test.TestStall.func1 at ", ", while another waits in vtime_test.sleepWith at "} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %q", err, part)
+		}
+	}
+}
+
+func sleepWith(mu *sync.Mutex) {
+	mu.Lock()
+	time.Sleep(time.Hour)
+	mu.Unlock()
+}
+
+// What goes on is no stall, however long it takes: a mutex that is released, and a goroutine that computes.
+func TestNoStall(t *testing.T) {
+	t.Run("released outside", func(t *testing.T) {
+		var mu sync.Mutex
+		mu.Lock()
+		time.AfterFunc(10*time.Millisecond, mu.Unlock)
+		if err := vtime.Run(t, mu.Lock); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("computing", func(t *testing.T) {
+		var done atomic.Bool
+		time.AfterFunc(2500*time.Millisecond, func() { done.Store(true) }) // longer than two looks
+		if err := vtime.Run(t, func() {
+			var mu sync.Mutex
+			mu.Lock()
+			go func() {
+				for !done.Load() {
+				}
+				mu.Unlock()
+			}()
+			mu.Lock()
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -152,7 +152,7 @@ func TestFindingsOfHostileNames(t *testing.T) {
 		b := browse(t, findings(t, name, checker.Overlap), 1280, 900)
 		b.do(chromedp.Click(chromedp.CSS(`#findings a[href="#overlap"]`)))
 		b.expect("its story is open", open+` === 'overlap'`)
-		b.expect("what came to nothing is told", `document.querySelector('#failures p').textContent.startsWith('panic: ')`)
+		b.expect("what had no verdict is told", `document.querySelector('#failures p').textContent.startsWith('panic: ')`)
 		b.quiet()
 	}
 }

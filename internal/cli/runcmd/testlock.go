@@ -165,9 +165,7 @@ func (o *testOptions) test(cmd *cobra.Command, a *kit.App) error {
 	if _, err := reports.Scan(filepath.Join(o.out, reports.ResultsFile), func(c reports.Cell) error { v.add(c); return nil }); err != nil {
 		return err
 	}
-	if v.why = o.unsearchable(); v.why == "" && v.leak != "" {
-		v.why = "each schedule would leave a goroutine behind"
-	}
+	v.why = o.unsearchable()
 	if v.cells[reports.Held]+v.cells[reports.Violated] == 0 {
 		v.why = "no scenario came to a verdict"
 	}
@@ -238,9 +236,12 @@ func (o *testOptions) search(cmd *cobra.Command, v *verdict) error {
 		reason, _, _ := strings.Cut(f.Err, "\n")
 		v.doubts = append(v.doubts, fmt.Sprintf("a script of the search with %s came to no verdict: %s", in, reason))
 	}
-	v.leak = all.Leak()
+	if all.Stopped {
+		v.doubts = append(v.doubts, fmt.Sprintf("the searches stopped after %d scripts without a verdict, and %d of %d were made", all.Failures(), len(all.Searched), len(list)))
+	}
+	v.leak = cmp.Or(v.leak, all.Leak())
 	for _, f := range all.Findings {
-		if f.Outcome != leases.Bug {
+		if _, known := v.first[f.Outcome][f.Anomaly]; known || f.Outcome == leases.Limitation {
 			continue
 		}
 		if err := kit.WriteOut(o.findings, search.ScriptName(lock.Name, f.Anomaly), []byte(f.Script)); err != nil {
@@ -337,8 +338,7 @@ type verdictLine struct {
 	reason, shown string
 }
 
-// lines returns the anomalies with an outcome: those of scenarios, then those that only searches found.
-// The scripts of weaknesses are not kept, so they have no command.
+// lines returns the anomalies with an outcome: those of scenarios, and those that only searches found.
 func (v *verdict) lines(outcome leases.Outcome) (list []verdictLine) {
 	for _, a := range checker.Anomalies() {
 		if c, ok := v.first[outcome][a]; ok {
@@ -351,11 +351,9 @@ func (v *verdict) lines(outcome leases.Outcome) (list []verdictLine) {
 			continue
 		}
 		line := verdictLine{anomaly: a, reason: v.battery.Findings[i].Reason}
-		if outcome == leases.Bug {
-			line.shown = v.notes.traceOf(reports.Cell{World: worlds.Sim, Strategy: v.lock.Name, Scenario: filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))})
-			if v.nodes > 0 {
-				line.shown += fmt.Sprintf(" --nodes %d", v.nodes)
-			}
+		line.shown = v.notes.traceOf(reports.Cell{World: worlds.Sim, Strategy: v.lock.Name, Scenario: filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))})
+		if v.nodes > 0 {
+			line.shown += fmt.Sprintf(" --nodes %d", v.nodes)
 		}
 		list = append(list, line)
 	}
@@ -389,10 +387,7 @@ func (v *verdict) print(w io.Writer, took time.Duration) {
 		fmt.Fprintf(w, "bug: %s: %s\n  %s\n", line.anomaly, line.reason, line.shown)
 	}
 	for _, line := range weak {
-		fmt.Fprintf(w, "avoidable weakness: %s: %s\n", line.anomaly, line.reason)
-		if line.shown != "" {
-			fmt.Fprintf(w, "  %s\n", line.shown)
-		}
+		fmt.Fprintf(w, "avoidable weakness: %s: %s\n  %s\n", line.anomaly, line.reason, line.shown)
 	}
 	if v.leak != "" {
 		fmt.Fprintf(w, "warning: a goroutine outlives its client: %s; %s\n", v.leak, reports.LeakRemedy)

@@ -289,7 +289,7 @@ func (s *Record) conclusions() []string {
 	case s.Exhausted:
 		list = append(list, fmt.Sprintf("This part of the search is exhausted: there is %s anomaly in it (%s).", map[bool]string{true: "no", false: "no other"}[none], within))
 	default:
-		why := "scripts came to nothing, and what follows on them is not known"
+		why := "scripts had no verdict, and what follows on them is not known"
 		if s.Cut != "" {
 			why = cutReason(s.Cut)
 		}

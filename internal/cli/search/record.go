@@ -134,7 +134,7 @@ func (o *Options) Print(w io.Writer, strategy string, r explore.Result, found []
 	}
 	if len(r.Failures) > 0 {
 		f := r.Failures[0]
-		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", failuresText(len(r.Failures)), f.Err, kit.Indent(f.Script))
+		fmt.Fprintf(&b, "%s had no verdict: %s\n\n%s\n\n", failuresText(len(r.Failures)), f.Err, kit.Indent(f.Script))
 	}
 	switch {
 	case len(found) > 0 || len(r.Failures) > 0:

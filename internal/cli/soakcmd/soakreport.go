@@ -347,7 +347,7 @@ func (l *lockSoaked) table(w io.Writer) {
 	}
 	if l.Void > 0 {
 		why, _, _ := strings.Cut(l.Why, "\n")
-		fmt.Fprintf(w, "  %s came to nothing; %s\n", kit.Count(l.Void, "window", "windows"), why)
+		fmt.Fprintf(w, "  %s had no verdict; %s\n", kit.Count(l.Void, "window", "windows"), why)
 	}
 }
 

@@ -172,7 +172,7 @@ func (r result) found() string {
 	}
 	if len(r.Failures) > 0 {
 		first, _, _ := strings.Cut(r.Failures[0].Error, "\n")
-		list = append(list, fmt.Sprintf("%d scripts came to nothing, one of them: %s", len(r.Failures), first))
+		list = append(list, fmt.Sprintf("%d scripts had no verdict, one of them: %s", len(r.Failures), first))
 	}
 	if len(list) == 0 {
 		return "nothing"
