@@ -1,10 +1,13 @@
 package scenarios_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"gotest.tools/v3/golden"
 
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -85,5 +88,33 @@ func TestDocumentedDefaults(t *testing.T) {
 		got.Bound != want.Bound || got.Patience != want.Patience || got.Retries != want.Retries ||
 		got.ReadTimeout != want.ReadTimeout || got.IgnoreContext != want.IgnoreContext {
 		t.Errorf("the document's defaults are %+v, the parser's %+v", got, want)
+	}
+}
+
+// TestPage checks that docs/scenarios.md lists the scenarios of the library.
+func TestPage(t *testing.T) {
+	const path = "../docs/scenarios.md"
+	list, err := scenarios.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := "# The scenarios of the library\n\n" +
+		"Each name leads to the script, whose comment says what happens and where it was reported. `lockfault show NAME` prints it, [script.md](script.md) describes the language, and\n" +
+		"[leases.md](leases.md) says what a lock of which class may show. A script without a condition is for every lock; one with `@` and a tag for locks that [have it](adding-a-strategy.md#tags).\n\n" +
+		"| scenario | what happens | for |\n|---|---|---|\n"
+	for _, s := range list {
+		var who []string
+		for _, f := range s.For {
+			who = append(who, "`"+string(f)+"`")
+		}
+		page += fmt.Sprintf("| [%s](../scenarios/library/%[1]s.txt) | %s | %s |\n", s.Name, s.Summary(), strings.Join(who, ", "))
+	}
+	if got, _ := os.ReadFile(path); string(got) == page {
+		return
+	} else if !golden.FlagUpdate() {
+		t.Fatalf("%s is not the list of the library: go test ./scenarios -run TestPage -update writes it", path)
+	}
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
