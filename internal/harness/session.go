@@ -13,15 +13,16 @@ import (
 // parts, so the history of a script that ran in parts is byte-identical to the history of the same
 // script in one run. Only one goroutine at a time may use a Run.
 type Run struct {
-	cell   Cell
-	stage  *runner
-	steps  int       // number of steps that have run
-	parts  chan part // made outside of the bubble: a goroutine that waits on it stops virtual time
-	played chan struct{}
-	ended  chan error // receives the error of the bubble once
-	err    error      // the received error
-	leak   string     // as in Outcome; valid when ended has been received
-	over   bool
+	cell    Cell
+	stage   *runner
+	failure error     // of the stage
+	steps   int       // number of steps that have run
+	parts   chan part // made outside of the bubble: a goroutine that waits on it stops virtual time
+	played  chan struct{}
+	bubble  *vtime.Bubble
+	over    bool // the bubble has ended, with err and leak
+	err     error
+	leak    string // as in Outcome
 }
 
 // part is the unit of a run.
@@ -33,39 +34,44 @@ type part struct {
 // Begin returns a run before its first part. The cell must apply in virtual time, and its script is
 // the script of the first part; the cell's Limit has no effect. The caller must call [Run.End].
 func Begin(t *testing.T, cell Cell) *Run {
-	r := &Run{cell: cell, parts: make(chan part), played: make(chan struct{}), ended: make(chan error, 1)}
-	go func() {
-		var failure error
-		err := vtime.Run(t, func() {
-			if r.stage, failure = newSimStage(cell); failure != nil {
-				return
-			}
-			if r.stage.prepare() == nil {
-				for part := range r.parts {
-					r.stage.watch = part.watch
-					r.stage.steps(part.steps)
-					r.stage.conclude()
-					r.played <- struct{}{}
-					if r.stage.failure != nil {
-						break
-					}
-				}
-			}
-			failure = r.stage.part()
-		})
-		if errors.Is(err, vtime.ErrLimit) { // goroutines of the run may still run
-			r.ended <- stalled{err}
+	r := &Run{cell: cell, parts: make(chan part, 1), played: make(chan struct{})}
+	r.bubble = vtime.Start(t, func() {
+		if r.stage, r.failure = newSimStage(cell); r.failure != nil {
 			return
 		}
-		if r.leak = leakOf(failure, err); r.leak != "" {
+		if r.stage.prepare() == nil {
+			for part := range r.parts {
+				r.stage.watch = part.watch
+				r.stage.steps(part.steps)
+				r.stage.conclude()
+				r.played <- struct{}{}
+				if r.stage.failure != nil {
+					break
+				}
+			}
+		}
+		r.failure = r.stage.part()
+	})
+	return r
+}
+
+// wait blocks until a part has run or the bubble has ended.
+func (r *Run) wait(played <-chan struct{}) {
+	over, err := r.bubble.Wait(played)
+	switch {
+	case !over:
+		return
+	case errors.Is(err, vtime.ErrLimit): // goroutines of the run may still run
+		r.err = stalled{err}
+	default:
+		if r.leak = leakOf(r.failure, err); r.leak != "" {
 			err = nil
 		}
-		if failure != nil || err != nil {
-			err = ended{explain(failure, err)}
+		if r.failure != nil || err != nil {
+			r.err = ended{explain(r.failure, err)}
 		}
-		r.ended <- err
-	}()
-	return r
+	}
+	r.over = true
 }
 
 // ended is the error of a run that failed.
@@ -87,17 +93,9 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 		outcome.Status, outcome.Reason = Error, "harness: this run has ended"
 		return outcome, nil
 	}
-	select {
-	case r.parts <- part{script.Steps[r.steps:], &w}:
-		r.steps = len(script.Steps)
-		select {
-		case <-r.played:
-		case r.err = <-r.ended: // a panic ended the bubble
-			r.over = true
-		}
-	case r.err = <-r.ended: // the bubble ended before it accepted a part
-		r.over = true
-	}
+	r.parts <- part{script.Steps[r.steps:], &w} // does not block: a bubble that has ended leaves it there
+	r.steps = len(script.Steps)
+	r.wait(r.played)
 	if errors.As(r.err, &stalled{}) {
 		outcome.Status, outcome.Reason = Error, r.err.Error()
 		return outcome, nil
@@ -125,9 +123,8 @@ func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snaps
 // that of the [Outcome]. Further calls return the same.
 func (r *Run) End() (leak string, err error) {
 	if !r.over {
-		r.over = true
 		close(r.parts)
-		r.err = <-r.ended
+		r.wait(nil)
 	}
 	return r.leak, r.err
 }

@@ -77,14 +77,8 @@ func (e *Error) Error() string {
 const stackLimit = 16 << 10
 
 // Run calls f in a bubble of virtual time made from t, and returns when f and all goroutines that
-// it started have ended. The error is an *[Error] if f panicked, if all goroutines in the bubble
-// are blocked forever, or if goroutines remained when f returned; these goroutines stay blocked
-// until the process ends. A panic in another goroutine than f's ends the process.
-//
-// Virtual time stands still while a goroutine waits for a sync.Mutex. If all others wait meanwhile,
-// for longer than [patience] of real time, the *[Error] matches ErrLimit and names the goroutine.
-// The bubble is abandoned then, so the caller must not use data that f uses. Run never returns if a
-// goroutine computes forever or waits for something outside the bubble; use [RunWithin] there.
+// it started have ended. The error is that of [Bubble.Wait]. Run never returns if a goroutine
+// computes forever or waits for something outside the bubble; use [RunWithin] there.
 //
 // Do not call Run in a bubble. Run is safe for concurrent use.
 func Run(t *testing.T, f func()) error { return RunWithin(t, 0, f) }
@@ -94,9 +88,39 @@ func Run(t *testing.T, f func()) error { return RunWithin(t, 0, f) }
 // *[Error] matches ErrLimit and names the goroutine that virtual time waits for. The bubble is
 // abandoned: f may continue, so the caller must not use data that f uses.
 func RunWithin(t *testing.T, limit time.Duration, f func()) error {
-	p := run{never: make(chan struct{})}
-	done := make(chan error, 1)
-	go func() { done <- p.run(t, f) }()
+	_, err := Start(t, f).wait(nil, limit)
+	return err
+}
+
+// A Bubble is a function that runs in virtual time, started by [Start].
+type Bubble struct {
+	id    atomic.Pointer[string] // the bubble's name in stacks
+	over  atomic.Bool            // the function has returned or was abandoned, whichever was first
+	never chan struct{}          // made outside the bubble, so that a wait for it stops virtual time
+	ended chan error
+}
+
+// Start calls f in a bubble of virtual time made from t, and does not wait for it. The caller must
+// call [Bubble.Wait] until the bubble has ended.
+func Start(t *testing.T, f func()) *Bubble {
+	b := &Bubble{never: make(chan struct{}), ended: make(chan error, 1)}
+	go func() { b.ended <- b.run(t, f) }()
+	return b
+}
+
+// Wait blocks until a value comes from the channel, which may be nil, or f and all goroutines that
+// it started have ended. If they have, the error is an *[Error] if f panicked, if all goroutines in
+// the bubble were blocked forever, or if goroutines remained when f returned; these stay blocked
+// until the process ends. A panic in another goroutine than f's ends the process.
+//
+// Virtual time stands still while a goroutine waits for a sync.Mutex. If all others wait meanwhile,
+// for longer than [patience] of real time, the bubble has ended with an *[Error] that matches
+// ErrLimit and names the goroutine. The bubble is abandoned then, so the caller must not use data
+// that f uses.
+func (b *Bubble) Wait(until <-chan struct{}) (ended bool, err error) { return b.wait(until, 0) }
+
+// wait is [Bubble.Wait] with the limit of [RunWithin].
+func (b *Bubble) wait(until <-chan struct{}, limit time.Duration) (ended bool, err error) {
 	look := time.NewTimer(patience / 2)
 	defer look.Stop()
 	var end <-chan time.Time
@@ -107,23 +131,25 @@ func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 	}
 	for stands := ""; ; {
 		select {
-		case err := <-done:
-			return err
+		case <-until:
+			return false, nil
+		case err := <-b.ended:
+			return true, err
 		case <-look.C:
-			now := p.stall()
+			now := b.stall()
 			if now != "" && now == stands {
-				p.over.Store(true)
-				return p.stopped("virtual time stands still")
+				b.over.Store(true)
+				return true, b.stopped("virtual time stands still")
 			}
 			stands = now
 			look.Reset(patience / 2)
 		case <-end:
-			if !p.over.CompareAndSwap(false, true) {
+			if !b.over.CompareAndSwap(false, true) {
 				// Goroutines that f has started may still run and end.
 				end = time.After(limit)
 				continue
 			}
-			return p.stopped(fmt.Sprintf("virtual time stood still for %v of real time", limit))
+			return true, b.stopped(fmt.Sprintf("virtual time stood still for %v of real time", limit))
 		}
 	}
 }
@@ -132,18 +158,10 @@ func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 // mutex, to be called a stall: a goroutine outside the bubble could still release the mutex.
 const patience = time.Second
 
-// run is the state of one function in one bubble, for a single use.
-type run struct {
-	id   atomic.Pointer[string] // the bubble's name in stacks
-	over atomic.Bool            // the function has returned or was abandoned, whichever was first
-	// never is made outside the bubble, so that a wait for it stops virtual time.
-	never chan struct{}
-}
-
 // stall returns the goroutines of the bubble if virtual time stands still since one of them waits
 // for a mutex and the others wait, too; empty otherwise. It is the same as long as none of them runs.
-func (p *run) stall() string {
-	id := p.id.Load()
+func (b *Bubble) stall() string {
+	id := b.id.Load()
 	if id == nil {
 		return ""
 	}
@@ -165,15 +183,16 @@ func (p *run) stall() string {
 }
 
 // stopped returns the error of an abandoned bubble: what happened, and the goroutine to blame.
-func (p *run) stopped(what string) error {
+func (b *Bubble) stopped(what string) error {
 	var blocked []string
-	if id := p.id.Load(); id != nil {
+	if id := b.id.Load(); id != nil {
 		blocked = stacks(*id)
 	}
 	return &Error{Reason: what + ": " + stuck(blocked), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
 }
 
-func (p *run) run(t *testing.T, f func()) error {
+// run calls f in a bubble and returns the bubble's error.
+func (b *Bubble) run(t *testing.T, f func()) error {
 	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
 	// A separate goroutine, because package testing ends the goroutine in which it finds a failure,
 	// such as a data race.
@@ -181,7 +200,7 @@ func (p *run) run(t *testing.T, f func()) error {
 		defer func() {
 			if v := recover(); v != nil {
 				id := ""
-				if known := p.id.Load(); known != nil {
+				if known := b.id.Load(); known != nil {
 					id = *known
 				}
 				blocked, reason, left := stacks(id), fmt.Sprint(v), ""
@@ -194,11 +213,11 @@ func (p *run) run(t *testing.T, f func()) error {
 		var failed error
 		synctest.Test(t, func(*testing.T) {
 			id := Current()
-			p.id.Store(&id)
+			b.id.Store(&id)
 			failed = call(f)
-			if !p.over.CompareAndSwap(false, true) {
+			if !b.over.CompareAndSwap(false, true) {
 				// An abandoned bubble must not end: package testing would use a t that may already be done.
-				<-p.never
+				<-b.never
 			}
 		})
 		err = failed
