@@ -17,7 +17,7 @@ func Names() []string {
 	return strings.Fields(`
 		contention ten-contenders patient-waiter
 		getset-race getset-late-restore client-clock-skew client-clock-behind
-		delayed-acquire-reply late-answers acquire-cancelled reply-after-giving-up refusal-lost
+		delayed-acquire-reply late-answers acquire-cancelled reply-after-giving-up acquire-reply-lost refusal-lost waiter-gives-up
 		gc-pause-holding fencing-order
 		crash-mid-acquire second-command-late holder-crash
 		work-exceeds-ttl late-release release-twice pause-in-release
@@ -29,7 +29,7 @@ func Names() []string {
 		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision
 		ghost-retry release-reply-lost release-request-lost partition-after-release flush
-		renewal-lost renewal-late renewal-refused renewal-after-release minority-renewal watchdog-runaway missed-wakeup
+		renewal-lost renewal-late renewal-refused renewal-after-release minority-renewal other-minority watchdog-runaway missed-wakeup
 		partition-minority partition-majority used-after-partition
 		scripts-flushed restart-then-use promotion-then-use`)
 }

@@ -133,3 +133,77 @@ func (j *judgement) left(client string, from, to time.Duration) string {
 	}
 	return ""
 }
+
+// asked returns the last request of a client between two times that does not only set up a connection, and
+// how it was answered, as a clause: "SET lock A1 NX, answered (nil)"; empty if it sent none.
+func (j *judgement) asked(client string, from, to time.Duration) string {
+	var last checker.Event
+	answer := ""
+	for _, e := range j.h.Events {
+		switch {
+		case e.Client != client || e.Time < from || e.Time > to:
+		case e.Kind == checker.Request && !setsUp(e.Command):
+			last, answer = e, "not answered"
+		case e.Kind == checker.Reply && last.Kind != "" && e.Node == last.Node && e.Command == last.Command:
+			answer = "answered " + e.Reply
+		}
+	}
+	if last.Kind == "" {
+		return ""
+	}
+	return last.Command + ", " + answer
+}
+
+// silence returns, as a clause, a time longer than a lease in which the only node had no key of the lock and
+// the client, whose acquire waited between two times, did not ask for it; empty if there is none.
+func (j *judgement) silence(client string, from, to time.Duration) (found string) {
+	if len(j.nodes) != 1 {
+		return ""
+	}
+	free := time.Duration(0) // since when the key is gone; never while it is there
+	asked := from
+	check := func(until time.Duration) {
+		if found == "" && free != never && until-max(free, asked) > j.h.Meta.TTL {
+			found = fmt.Sprintf("the lock was free from %s, and %s, which had asked at %s, did not ask again before %s: bound the pause between two attempts", at(free), client, at(asked), at(until))
+		}
+	}
+	for _, e := range j.h.Events {
+		if e.Time > to {
+			break
+		}
+		switch {
+		case e.Kind == checker.State && e.Value == "":
+			free = e.Time
+		case e.Kind == checker.State:
+			check(e.Time)
+			free = never
+		case e.Kind == checker.Request && e.Client == client && e.Time >= from && !setsUp(e.Command):
+			check(e.Time)
+			asked = e.Time
+		}
+	}
+	check(to)
+	return found
+}
+
+// given returns, as a clause, the time to live that the acquire which returned at an index gave the key, if
+// it ends before a time, or else the acquire's last request; empty if neither is known.
+func (j *judgement) given(held int, before time.Duration) string {
+	ret := j.h.Events[held]
+	for i := held - 1; i >= 0; i-- {
+		e := j.h.Events[i]
+		if e.Kind == checker.Invoke && e.Call == ret.Call {
+			break
+		}
+		if e.Kind == checker.State && e.Cause == checker.ByCommand && e.Client == ret.Client && e.Value != "" {
+			if e.Expires == 0 || e.Expires >= before {
+				return ""
+			}
+			return fmt.Sprintf("%s's %s gave the key %s", ret.Client, j.requestOf(i).Command, at(e.Expires-e.Time))
+		}
+	}
+	if asked := j.asked(ret.Client, j.invoked(held), ret.Time); asked != "" {
+		return fmt.Sprintf("no key was there after %s's last request, %s", ret.Client, asked)
+	}
+	return ""
+}

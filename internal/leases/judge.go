@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,7 +88,11 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 		if name := j.otherKey(w.Events[0], w.Events[1]); name != "" {
 			return Limitation, fmt.Sprintf("%s may hold the lock by %s, a key that the lock does not declare", first.Client, name)
 		}
-		return Bug, "acquire returned success, though no server had its key at any time during the call"
+		asked := j.asked(first.Client, first.Time, last.Time)
+		if asked != "" {
+			asked = "; its last request was " + asked
+		}
+		return Bug, "acquire returned success, though no server had its key at any time during the call" + asked
 	case checker.ForeignRelease, checker.ForeignExtend:
 		return j.foreign(w, e)
 	case checker.Ghost:
@@ -99,12 +104,9 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	case checker.NotReleased:
 		return j.notReleased(w, e)
 	case checker.IdleTraffic:
-		return Weakness, "what the lock started for a hold should end with it: a watchdog, a poll"
+		return Weakness, fmt.Sprintf("%s goes on sending %s, though it neither holds nor waits: what the lock started for a hold should end with it, such as a watchdog or a poll", last.Client, last.Command)
 	case checker.SelfDeadlock:
-		if j.class == Reentrant {
-			return Bug, "the lock is reentrant"
-		}
-		return Limitation, "a lock that is not reentrant refuses its own holder, too"
+		return j.selfDeadlock(e[len(e)-2], last.Time)
 	case checker.Deadlock:
 		return j.deadlock(e)
 	case checker.Starvation:
@@ -113,6 +115,17 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 		return j.unavailable(w)
 	}
 	return Bug, "no fault excuses it"
+}
+
+// selfDeadlock judges a call by a holder that had not succeeded at a time.
+func (j *judgement) selfDeadlock(call checker.Event, to time.Duration) (Outcome, string) {
+	if j.class != Reentrant {
+		return Limitation, "a lock that is not reentrant refuses its own holder, too"
+	}
+	if i := j.find(call.Time, to, ofClient(call.Client), cutOff); i != nil {
+		return Limitation, "the acquire did not reach the server: " + i.text
+	}
+	return Bug, fmt.Sprintf("%s had the lock, which is reentrant, and its %s at %s did not succeed", call.Client, call.Op, at(call.Time))
 }
 
 // start returns when the call that returned at event at was called, and when its client's request
@@ -291,6 +304,8 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		why := "and no server had lost the key"
 		if how := j.ended(x.Client, called, begun); how != "" {
 			why = "after " + how
+		} else if asked := j.asked(y.Client, j.invoked(got), y.Time); asked != "" && begun == y.Time { // without a change of the key
+			why = fmt.Sprintf("which kept the key: %s's last request was %s", y.Client, asked)
 		}
 		if i := j.find(0, begun, func(i incident) bool { return i.client == x.Client || i.client == y.Client }, clientMoves); i != nil {
 			why += "; " + i.text
@@ -301,7 +316,7 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		if own := j.ownRemoval(x.Client, called, begun); own != nil {
 			return Bug, fmt.Sprintf("%s removed its own key at %s (%s), and went on holding", x.Client, at(own.Time), own.Command)
 		}
-		why := "the key ended sooner (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)"
+		why := cmp.Or(j.given(held, promised), "the key ended sooner") + " (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)"
 		if by.Op == checker.Extend {
 			why = "the extend did not prolong the key as long as that"
 		}
@@ -793,7 +808,11 @@ func (j *judgement) starvation(w checker.Witness) (Outcome, string) {
 	if i := j.find(0, j.h.Events[w.Events[len(w.Events)-1]].Time, nil, moves, unusable, cutOff, paused); i != nil {
 		return Limitation, "the lease could not end, or no one could see it: " + i.text
 	}
-	return Bug, "the lease of " + holder + " should have ended"
+	why := "the lease of " + holder + " should have ended"
+	if owners := j.owners(j.h.Events[w.Events[len(w.Events)-1]].Time); len(owners) > 0 {
+		why += "; the lock's keys were " + strings.Join(owners, " and ")
+	}
+	return Bug, why
 }
 
 func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
@@ -853,13 +872,18 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 	if dead != "" {
 		return dead, why
 	}
-	if owners := j.owners(to); len(owners) > 0 {
-		return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs; the lock's keys were %s", call.Client, strings.Join(owners, " and "))
+	why = j.silence(call.Client, call.Time, to)
+	if asked := j.asked(call.Client, call.Time, to); why == "" && asked != "" {
+		why = fmt.Sprintf("its last request was %s", asked)
+		if owners := j.owners(to); len(owners) > 0 {
+			why += "; the lock's keys were " + strings.Join(owners, " and ")
+		}
 	}
-	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs", call.Client)
+	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs; %s", call.Client, cmp.Or(why, "it sent no request"))
 }
 
-// owners returns whose the lock's keys were on each node just before a time: "A's (whose process had ended) on n1".
+// owners returns whose the lock's keys were on each node just before a time, "A's, whose process had ended,
+// on n1", or what they were if that does not name a client.
 func (j *judgement) owners(t time.Duration) (list []string) {
 	latest := map[string]checker.Event{}
 	for _, e := range j.h.Events {
@@ -877,6 +901,9 @@ func (j *judgement) owners(t time.Duration) (list []string) {
 				text += ", whose process had ended,"
 			}
 			list = append(list, text+" on "+node)
+		}
+		if e := latest[node]; e.Value != "" && len(checker.Parts(e, j.h.Meta.Clients)) == 0 {
+			list = append(list, fmt.Sprintf("%s on %s since %s", e.Value, node, at(e.Time)))
 		}
 	}
 	return list
@@ -919,7 +946,8 @@ func (j *judgement) notReleased(w checker.Witness, e []checker.Event) (Outcome, 
 		}
 		return Bug, fmt.Sprintf("%s's release said that the lock was not held, though its key was there", e[k].Client)
 	}
-	return Bug, "no fault touched the release"
+	asked := cmp.Or(j.asked(e[k].Client, from, e[k].Time), "none")
+	return Bug, fmt.Sprintf("%s's release returned, and its key stayed; the last request of the release: %s", e[k].Client, asked)
 }
 
 // dead judges an acquire or a release that failed with a definite error of a server: a bug if at least

@@ -139,7 +139,7 @@ func (b *Bubble) wait(until <-chan struct{}, limit time.Duration) (ended bool, e
 			now := b.stall()
 			if now != "" && now == stands {
 				b.over.Store(true)
-				return true, b.stopped("virtual time stands still")
+				return true, b.stopped(standsStill)
 			}
 			stands = now
 			look.Reset(patience / 2)
@@ -149,10 +149,15 @@ func (b *Bubble) wait(until <-chan struct{}, limit time.Duration) (ended bool, e
 				end = time.After(limit)
 				continue
 			}
+			if b.stall() != "" {
+				return true, b.stopped(standsStill) // whether or not two looks were made
+			}
 			return true, b.stopped(fmt.Sprintf("virtual time stood still for %v of real time", limit))
 		}
 	}
 }
+
+const standsStill = "virtual time stands still"
 
 // patience is the real time for which all goroutines of a bubble must wait, one of them for a
 // mutex, to be called a stall: a goroutine outside the bubble could still release the mutex.

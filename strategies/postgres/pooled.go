@@ -18,10 +18,10 @@ func Behind() (list []strategies.Strategy) {
 	session := advisory()
 	session.Query = "" // the session has the name of its last user, who need not hold the lock
 	session.Expected = map[string][]string{"reentrant-acquire": {}, "server-clock-back": {}}
-	for _, all := range []string{"client-clock-skew", "work-exceeds-ttl", "late-release", "release-twice", "pause-in-release", "watchdog-runaway", "missed-wakeup", "server-clock-forward"} {
+	for _, all := range []string{"client-clock-skew", "work-exceeds-ttl", "late-release", "release-twice", "pause-in-release", "waiter-gives-up", "watchdog-runaway", "missed-wakeup", "server-clock-forward"} {
 		session.Expected[all] = []string{"overlap"} // in every scenario with two clients for one lock
 	}
-	for _, written := range []string{"contention", "ten-contenders", "gc-pause-holding", "fencing-order", "acquire-twice-release-once", "holder-cut-off", "leader-paused", "leader-clock-fast"} {
+	for _, written := range []string{"contention", "ten-contenders", "gc-pause-holding", "fencing-order", "acquire-twice-release-once", "acquire-reply-lost", "holder-cut-off", "leader-paused", "leader-clock-fast"} {
 		session.Expected[written] = []string{"overlap", "stale-write"}
 	}
 	const order = "all of them hold, and whether one writes between two others is a matter of microseconds"

@@ -58,8 +58,9 @@ func recipe() strategies.Strategy {
 		Query:    "/$1",
 		Expected: map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
 		Nondeterministic: map[string]string{
-			"follower-behind":  chance,
-			"gc-pause-holding": "A hears within some milliseconds of its write that its session is over",
+			"follower-behind":    chance,
+			"acquire-reply-lost": chance,
+			"gc-pause-holding":   "A hears within some milliseconds of its write that its session is over",
 		},
 		New: func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
@@ -81,7 +82,7 @@ func fenced() strategies.Strategy {
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
 	s.Expected = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
-	s.Nondeterministic = map[string]string{"follower-behind": chance}
+	s.Nondeterministic = map[string]string{"follower-behind": chance, "acquire-reply-lost": chance}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {
