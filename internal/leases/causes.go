@@ -42,7 +42,7 @@ func (j *judgement) ended(client string, from, to time.Duration) (how string) {
 			did = "replaced"
 		}
 		if request := j.requestOf(i); request.Kind != "" {
-			how = fmt.Sprintf("%s's %s at %s %s %s's key", request.Client, request.Command, at(request.Time), did, client)
+			how = fmt.Sprintf("%s's %s at %s%s %s %s's key", request.Client, request.Command, at(request.Time), j.within(i), did, client)
 		}
 	}
 	return how
@@ -199,11 +199,37 @@ func (j *judgement) given(held int, before time.Duration) string {
 			if e.Expires == 0 || e.Expires >= before {
 				return ""
 			}
-			return fmt.Sprintf("%s's %s gave the key %s", ret.Client, j.requestOf(i).Command, at(e.Expires-e.Time))
+			how := fmt.Sprintf("%s's %s at %s gave the key %s", ret.Client, j.requestOf(i).Command, at(e.Time), at(e.Expires-e.Time))
+			if e.Expires-e.Time < j.h.Meta.TTL*9/10 {
+				how += fmt.Sprintf(" and not %s; if that is a lease of the lock's own, give it as the TTL: --ttl, or Subject.TTL", at(j.h.Meta.TTL))
+			}
+			return how
 		}
 	}
 	if asked := j.asked(ret.Client, j.invoked(held), ret.Time); asked != "" {
 		return fmt.Sprintf("no key was there after %s's last request, %s", ret.Client, asked)
+	}
+	return ""
+}
+
+// maker returns the request that made the key the client's before an event, as a clause with a comma on
+// either side; empty if there is none.
+func (j *judgement) maker(client string, before int) string {
+	for i := before - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.State && e.Cause == checker.ByCommand && e.Owner == client && e.Client == client {
+			return ", which " + j.requestOf(i).Command + " had made,"
+		}
+	}
+	return ""
+}
+
+// within returns the operation of the client of an event that is under way, as a clause: " in its release";
+// empty if there is none.
+func (j *judgement) within(event int) string {
+	for _, op := range []checker.Op{checker.Release, checker.Extend, checker.Acquire, checker.TryAcquire} {
+		if j.busy(j.h.Events[event].Client, event, op) {
+			return fmt.Sprintf(" (in its %s)", op)
+		}
 	}
 	return ""
 }

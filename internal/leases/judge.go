@@ -83,7 +83,7 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 		return j.tokens(w.Anomaly, last)
 	case checker.Keyless:
 		if i := j.find(0, last.Time, nil, moves, clientMoves); i != nil {
-			return Weakness, "the lease is a date by one clock that another clock compares, after " + i.text
+			return Weakness, "the lease is a date by the client's clock, and the server compares it with its own: " + i.text
 		}
 		if name := j.otherKey(w.Events[0], w.Events[1]); name != "" {
 			return Limitation, fmt.Sprintf("%s may hold the lock by %s, a key that the lock does not declare", first.Client, name)
@@ -305,7 +305,7 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		if how := j.ended(x.Client, called, begun); how != "" {
 			why = "after " + how
 		} else if asked := j.asked(y.Client, j.invoked(got), y.Time); asked != "" && begun == y.Time { // without a change of the key
-			why = fmt.Sprintf("which kept the key: %s's last request was %s", y.Client, asked)
+			return Bug, fmt.Sprintf("%s's acquire succeeded at %s with %s as its last request, though %s still had the key, until %s", y.Client, at(y.Time), asked, x.Client, at(end))
 		}
 		if i := j.find(0, begun, func(i incident) bool { return i.client == x.Client || i.client == y.Client }, clientMoves); i != nil {
 			why += "; " + i.text
@@ -316,12 +316,16 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		if own := j.ownRemoval(x.Client, called, begun); own != nil {
 			return Bug, fmt.Sprintf("%s removed its own key at %s (%s), and went on holding", x.Client, at(own.Time), own.Command)
 		}
-		why := cmp.Or(j.given(held, promised), "the key ended sooner") + " (if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL)"
+		why := cmp.Or(j.given(held, promised), "the key ended sooner; if the lock has a lease of its own, give it as the TTL: --ttl, or Subject.TTL")
 		if by.Op == checker.Extend {
-			why = "the extend did not prolong the key as long as that"
+			why = "the extend did not prolong the key as long as that: its last request was " + cmp.Or(j.asked(x.Client, j.invoked(by.Index), by.Time), "none")
 		}
-		return Bug, fmt.Sprintf("%s got the lock at %s, though %s's %s succeeded at %s and stands for a lease until %s; %s",
-			y.Client, at(begun), x.Client, by.Op, at(by.Time), at(promised), why)
+		says := "and stands for nine tenths of a lease, until"
+		if by.Until > 0 {
+			says = "and said that it was valid until"
+		}
+		return Bug, fmt.Sprintf("%s got the lock at %s, though %s's %s succeeded at %s %s %s; %s",
+			y.Client, at(begun), x.Client, by.Op, at(by.Time), says, at(promised), why)
 	}
 	if i := j.find(called, t, ofClient(x.Client), paused); i != nil {
 		return Limitation, "a process that stands still cannot be told: " + i.text
@@ -362,6 +366,12 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	}
 	if (j.class == Validity || j.class == Majority) && x.Until == 0 {
 		return Bug, fmt.Sprintf("%s was not told until when its hold is valid, which the class %s promises: by a method ValidUntil", x.Client, j.class)
+	}
+	if asked := j.asked(x.Client, 0, begun); known && asked != "" {
+		if disturbed != nil {
+			asked += "; " + disturbed.text
+		}
+		return Bug, fmt.Sprintf("%s was not told that its lease had ended at %s: its last request before %s got the lock was %s", x.Client, at(end), y.Client, asked)
 	}
 	return Bug, fmt.Sprintf("%s was not told that its lease had ended", x.Client)
 }
@@ -441,7 +451,11 @@ func (j *judgement) tokens(a checker.Anomaly, last checker.Event) (Outcome, stri
 	if a == checker.RefusedWrite {
 		return Bug, fmt.Sprintf("%s, the holder, has a smaller token than one that wrote before: the token must be drawn in the step that grants the lock", last.Client)
 	}
-	return Bug, "the token of a later holder is not larger: it must be drawn in the step that grants the lock, from a counter that never goes back"
+	drawn := "the token of a later holder is not larger"
+	if last.Token > 0 {
+		drawn = fmt.Sprintf("%s's token at %s is %d, and an earlier holder had one that is as large", last.Client, at(last.Time), last.Token)
+	}
+	return Bug, drawn + ": it must be drawn in the step that grants the lock, from a counter that never goes back"
 }
 
 func (j *judgement) foreign(w checker.Witness, e []checker.Event) (Outcome, string) {
@@ -877,6 +891,8 @@ func (j *judgement) unavailable(w checker.Witness) (Outcome, string) {
 		why = fmt.Sprintf("its last request was %s", asked)
 		if owners := j.owners(to); len(owners) > 0 {
 			why += "; the lock's keys were " + strings.Join(owners, " and ")
+		} else if j.class == Queue {
+			why += "; nobody had the lock, so the queue may keep the place of a client that no longer waits"
 		}
 	}
 	return Bug, fmt.Sprintf("no fault kept %s from the servers that the lock needs; %s", call.Client, cmp.Or(why, "it sent no request"))
@@ -947,7 +963,7 @@ func (j *judgement) notReleased(w checker.Witness, e []checker.Event) (Outcome, 
 		return Bug, fmt.Sprintf("%s's release said that the lock was not held, though its key was there", e[k].Client)
 	}
 	asked := cmp.Or(j.asked(e[k].Client, from, e[k].Time), "none")
-	return Bug, fmt.Sprintf("%s's release returned, and its key stayed; the last request of the release: %s", e[k].Client, asked)
+	return Bug, fmt.Sprintf("%s's release returned, and the key%s stayed; the last request of the release: %s", e[k].Client, j.maker(e[k].Client, w.Events[k]), asked)
 }
 
 // dead judges an acquire or a release that failed with a definite error of a server: a bug if at least

@@ -56,7 +56,7 @@ func recipe() strategies.Strategy {
 		Nodes:    members,
 		Tags:     []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
 		Query:    "/$1",
-		Expected: map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
+		Expected: map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}, "acquire-reply-lost": {"unavailable", "stuck-lock"}},
 		Nondeterministic: map[string]string{
 			"follower-behind":    chance,
 			"acquire-reply-lost": chance,
@@ -81,7 +81,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.Expected = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
+	s.Expected = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}, "acquire-reply-lost": {"unavailable", "stuck-lock"}}
 	s.Nondeterministic = map[string]string{"follower-behind": chance, "acquire-reply-lost": chance}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)

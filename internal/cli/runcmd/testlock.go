@@ -332,30 +332,33 @@ func (u *undecided) lines() (list []string) {
 	return list
 }
 
-// A verdictLine is an anomaly with its reason and the command that shows it.
-type verdictLine struct {
-	anomaly       checker.Anomaly
-	reason, shown string
-}
+// A verdictLine is one or more anomalies with their reason and the command that shows the first.
+type verdictLine struct{ anomalies, reason, shown string }
 
 // lines returns the anomalies with an outcome: those of scenarios, and those that only searches found.
 func (v *verdict) lines(outcome leases.Outcome) (list []verdictLine) {
+	add := func(a checker.Anomaly, reason, shown string) {
+		if last := len(list) - 1; last >= 0 && list[last].reason == reason {
+			list[last].anomalies += ", " + string(a)
+			return
+		}
+		list = append(list, verdictLine{string(a), reason, shown})
+	}
 	for _, a := range checker.Anomalies() {
 		if c, ok := v.first[outcome][a]; ok {
 			i := slices.IndexFunc(c.Findings, func(f leases.Finding) bool { return f.Anomaly == a })
-			list = append(list, verdictLine{a, c.Findings[i].Reason, v.notes.traceOf(c)})
+			add(a, c.Findings[i].Reason, v.notes.traceOf(c))
 			continue
 		}
 		i := slices.IndexFunc(v.battery.Findings, func(f battery.Finding) bool { return f.Anomaly == a && f.Outcome == outcome })
 		if _, worse := v.first[leases.Bug][a]; i < 0 || worse {
 			continue
 		}
-		line := verdictLine{anomaly: a, reason: v.battery.Findings[i].Reason}
-		line.shown = v.notes.traceOf(reports.Cell{World: worlds.Sim, Strategy: v.lock.Name, Scenario: filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))})
+		shown := v.notes.traceOf(reports.Cell{World: worlds.Sim, Strategy: v.lock.Name, Scenario: filepath.Join(v.o.findings, search.ScriptName(v.lock.Name, a))})
 		if v.nodes > 0 {
-			line.shown += fmt.Sprintf(" --nodes %d", v.nodes)
+			shown += fmt.Sprintf(" --nodes %d", v.nodes)
 		}
-		list = append(list, line)
+		add(a, v.battery.Findings[i].Reason, shown)
 	}
 	return list
 }
@@ -384,10 +387,10 @@ func (v *verdict) print(w io.Writer, took time.Duration) {
 	fmt.Fprintf(w, "%s: %s\n", v.lock.Name, verdict)
 	fmt.Fprintf(w, "%s\n", taken)
 	for _, line := range bugs {
-		fmt.Fprintf(w, "bug: %s: %s\n  %s\n", line.anomaly, line.reason, line.shown)
+		fmt.Fprintf(w, "bug: %s: %s\n  %s\n", line.anomalies, line.reason, line.shown)
 	}
 	for _, line := range weak {
-		fmt.Fprintf(w, "avoidable weakness: %s: %s\n  %s\n", line.anomaly, line.reason, line.shown)
+		fmt.Fprintf(w, "avoidable weakness: %s: %s\n  %s\n", line.anomalies, line.reason, line.shown)
 	}
 	if v.leak != "" {
 		fmt.Fprintf(w, "warning: a goroutine outlives its client: %s; %s\n", v.leak, reports.LeakRemedy)
