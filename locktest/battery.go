@@ -65,7 +65,7 @@ func (test *test) searchAll(t *testing.T) {
 	}
 	tried := fmt.Sprintf("%d searches of %d states", len(all.Searched), all.States())
 	if all.Stopped {
-		tried += fmt.Sprintf(" of %d, as %d scripts had no verdict", len(list), all.Failures())
+		tried += fmt.Sprintf(", stopped after %d scripts without a verdict (%d searches were planned)", all.Failures(), len(list))
 	}
 	if cut := all.Unfinished(); cut != "" {
 		tried += ", " + cut

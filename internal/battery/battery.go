@@ -188,8 +188,8 @@ type Searched struct {
 }
 
 // Run makes the searches one after the other, until too many scripts had no verdict. Tell, if not nil, is
-// called after each. Run blocks until all are made or ctx is done; then the result has what was found so far, and the error is the cause. Other
-// errors are the player's.
+// called after each. Run blocks until all are made or ctx is done; then the result has what was found so
+// far, and the error is the cause. Other errors are the player's.
 func Run(ctx context.Context, searches []Search, player explore.Player, tell func(Searched)) (Result, error) {
 	var r Result
 	best := map[checker.Anomaly]int{} // index in Findings

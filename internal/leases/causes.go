@@ -161,10 +161,10 @@ func (j *judgement) silence(client string, from, to time.Duration) (found string
 		return ""
 	}
 	free := time.Duration(0) // since when the key is gone; never while it is there
-	asked := from
+	asked, last := from, "called"
 	check := func(until time.Duration) {
 		if found == "" && free != never && until-max(free, asked) > j.h.Meta.TTL {
-			found = fmt.Sprintf("the lock was free from %s, and %s, which had asked at %s, did not ask again before %s: bound the pause between two attempts", at(free), client, at(asked), at(until))
+			found = fmt.Sprintf("the lock was free from %s, and %s, which had %s at %s, sent no request before %s: bound the pause between two attempts, and the wait for a message", at(free), client, last, at(asked), at(until))
 		}
 	}
 	for _, e := range j.h.Events {
@@ -179,7 +179,7 @@ func (j *judgement) silence(client string, from, to time.Duration) (found string
 			free = never
 		case e.Kind == checker.Request && e.Client == client && e.Time >= from && !setsUp(e.Command):
 			check(e.Time)
-			asked = e.Time
+			asked, last = e.Time, "asked"
 		}
 	}
 	check(to)

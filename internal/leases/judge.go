@@ -305,7 +305,7 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		if how := j.ended(x.Client, called, begun); how != "" {
 			why = "after " + how
 		} else if asked := j.asked(y.Client, j.invoked(got), y.Time); asked != "" && begun == y.Time { // without a change of the key
-			return Bug, fmt.Sprintf("%s's acquire succeeded at %s with %s as its last request, though %s still had the key, until %s", y.Client, at(y.Time), asked, x.Client, at(end))
+			return Bug, fmt.Sprintf("%s's acquire succeeded at %s, though %s had the key until %s; the last request of %[1]s was %[5]s", y.Client, at(y.Time), x.Client, at(end), asked)
 		}
 		if i := j.find(0, begun, func(i incident) bool { return i.client == x.Client || i.client == y.Client }, clientMoves); i != nil {
 			why += "; " + i.text
@@ -496,7 +496,7 @@ func (j *judgement) reaped(at int, owner string) string {
 	if dead := j.find(0, did.Time, ofClient(owner), gone); dead != nil && dead.to == never {
 		return fmt.Sprintf("%s removed the key of %s, whose process had ended", did.Client, owner)
 	}
-	sent := time.Duration(-1) // a request that was long under way is no sign of life, and a connection neither
+	sent := time.Duration(-1) // neither a request that was long under way nor a new connection shows that the owner is alive
 	for _, x := range j.h.Events[:at] {
 		if x.Kind == checker.Request && x.Client == owner && x.Node == did.Node && !setsUp(x.Command) {
 			sent = max(sent, x.Sent)

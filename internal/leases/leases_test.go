@@ -288,3 +288,58 @@ func TestReaper(t *testing.T) {
 		}
 	}
 }
+
+// TestReasons checks that the reason of a bug names the request that led to it.
+func TestReasons(t *testing.T) {
+	invoke := func(client string, op checker.Op, call int) checker.Event {
+		return checker.Event{Kind: checker.Invoke, Client: client, Op: op, Call: call}
+	}
+	result := func(client string, op checker.Op, call int, is checker.Result) checker.Event {
+		return checker.Event{Kind: checker.Return, Client: client, Op: op, Call: call, Result: is}
+	}
+	set := checker.Event{Kind: checker.Request, Client: "B", Node: "n1", Server: "n1/0", Command: "SET lock B1 NX PX 30000"}
+	short := newRun("n1").hold(0, "A", 1, "n1")
+	short.Events[2].Expires = 4 * time.Second
+	again := func(held bool) *run {
+		r := newRun("n1").hold(0, "A", 1, "n1").add(5, invoke("A", checker.TryAcquire, 2))
+		if held {
+			r.add(5, checker.Event{Kind: checker.Held, Client: "A", Node: "n1", Direction: "request", Command: "SET lock A1 NX"})
+		}
+		return r.add(8, result("A", checker.TryAcquire, 2, checker.Unknown)).add(9, checker.Event{Kind: checker.End})
+	}
+	for name, c := range map[string]struct {
+		run     *run
+		tag     string
+		anomaly checker.Anomaly
+		outcome leases.Outcome
+		reason  string
+	}{
+		"silence": {
+			newRun("n1").hold(0, "A", 1, "n1").add(1, invoke("B", checker.Acquire, 2)).add(1.5, set).
+				add(1.5, checker.Event{Kind: checker.Reply, Client: "B", Node: "n1", Command: set.Command, Reply: "(nil)"}).
+				add(2, invoke("A", checker.Release, 3)).gone(2, "n1", checker.ByCommand).add(2, result("A", checker.Release, 3, checker.OK)).
+				add(200, result("B", checker.Acquire, 2, checker.Fail)).add(201, checker.Event{Kind: checker.End}),
+			"lease", checker.Unavailable, leases.Bug,
+			"the lock was free from 2.000s, and B, which had asked at 1.500s, sent no request before 200.000s",
+		},
+		"a lease that is too short": {
+			short.gone(4, "n1", checker.ByExpiry).hold(5, "B", 2, "n1").add(6, checker.Event{Kind: checker.End}),
+			"lease", checker.Overlap, leases.Bug,
+			"A's SET lock A1 NX PX 30000 at 0.000s gave the key 4.000s and not 30.000s",
+		},
+		"success without a key": {
+			newRun("n1").hold(0, "A", 1, "n1").add(1, invoke("B", checker.Acquire, 2)).add(2, set).
+				add(3, result("B", checker.Acquire, 2, checker.OK)).add(6, checker.Event{Kind: checker.End}),
+			"lease", checker.Overlap, leases.Bug,
+			"B's acquire succeeded at 3.000s, though A had the key until 30.000s; the last request of B was SET lock B1 NX PX 30000, not answered",
+		},
+		"reentrant":                           {again(false), "reentrant", checker.SelfDeadlock, leases.Bug, "A had the lock, which is reentrant, and its try at 5.000s did not succeed"},
+		"reentrant, and its request was held": {again(true), "reentrant", checker.SelfDeadlock, leases.Limitation, "the acquire did not reach the server: a request of A was held"},
+	} {
+		list := leases.Judge(c.run.History, leases.Lock{Tags: []string{c.tag}})
+		i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == c.anomaly })
+		if i < 0 || list[i].Outcome != c.outcome || !strings.Contains(list[i].Reason, c.reason) {
+			t.Errorf("%s: findings %+v, want the %s %s with %q", name, list, c.outcome, c.anomaly, c.reason)
+		}
+	}
+}

@@ -55,13 +55,13 @@ type Error struct {
 	// had returned, and which function started it. Left is empty for other failures.
 	Left string
 
-	limit bool // the real time limit has passed
+	limit bool // virtual time stands still
 }
 
 // ErrLimit reports that virtual time stands still, or did so up to the limit of real time.
 var ErrLimit = errors.New("vtime: virtual time stood still")
 
-// Is reports whether target is ErrLimit and the limit has passed.
+// Is reports whether target is ErrLimit and virtual time stands still.
 func (e *Error) Is(target error) bool { return e.limit && target == ErrLimit }
 
 // Error returns the reason and the stack.

@@ -241,7 +241,9 @@ func (o *testOptions) search(cmd *cobra.Command, v *verdict) error {
 	}
 	v.leak = cmp.Or(v.leak, all.Leak())
 	for _, f := range all.Findings {
-		if _, known := v.first[f.Outcome][f.Anomaly]; known || f.Outcome == leases.Limitation {
+		// The script of a bug is kept even if a scenario shows it, that of a weakness only if none does.
+		_, worse := v.first[leases.Bug][f.Anomaly]
+		if _, known := v.first[f.Outcome][f.Anomaly]; f.Outcome != leases.Bug && (f.Outcome != leases.Weakness || known || worse) {
 			continue
 		}
 		if err := kit.WriteOut(o.findings, search.ScriptName(lock.Name, f.Anomaly), []byte(f.Script)); err != nil {
