@@ -13,8 +13,8 @@ import (
 func TestInstant(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{
 		0:                       0,
-		99 * time.Microsecond:   0,
-		100 * time.Microsecond:  time.Millisecond,
+		249 * time.Microsecond:  0,
+		250 * time.Microsecond:  time.Millisecond,
 		677 * time.Microsecond:  time.Millisecond,
 		1099 * time.Microsecond: time.Millisecond,
 		30*time.Second + 5003:   30 * time.Second,
@@ -22,6 +22,19 @@ func TestInstant(t *testing.T) {
 	} {
 		if got := faults.Instant(given); got != want {
 			t.Errorf("the instant of %v is %v, want %v", given, got, want)
+		}
+	}
+}
+
+func TestUntimed(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "",
+		"asking the nodes took 33.210009002s of a lease of 30s": "asking the nodes took 0s of a lease of 0s",
+		"waited 1m33.5s, then 1.5µs":                            "waited 0s, then 0s",
+		"2 of 3 nodes, value 12ab, s3, 5 seconds":               "2 of 3 nodes, value 12ab, s3, 5 seconds",
+	} {
+		if got := faults.Untimed(given); got != want {
+			t.Errorf("%q without durations is %q, want %q", given, got, want)
 		}
 	}
 }

@@ -63,7 +63,7 @@ const (
 	renewingRuns = 2500
 	pairRuns     = 300
 
-	majorityRuns     = 500
+	majorityRuns     = 650
 	majorityPairRuns = 150
 )
 

@@ -241,7 +241,7 @@ const otherwise = "the events before the last move differ, as they do if a selec
 // first describes the first event that differs between two histories.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
-		if digest(got[i:i+1], faults.Instant) != digest(want[i:i+1], faults.Instant) {
+		if digest(got[i:i+1], roughly) != digest(want[i:i+1], roughly) {
 			return fmt.Sprintf("%s, where there was: %s", brief(got[i]), brief(want[i]))
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"hash"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/faults"
 )
 
-// A historyHash is an incremental hash of a history, with times rounded to milliseconds. Within a
+// A historyHash is an incremental hash of a history, whose events are compared by [roughly]. Within a
 // step, the order of simultaneous events of different clients and nodes does not affect the hash.
 // The zero value is the hash of the empty history.
 type historyHash struct {
@@ -34,7 +33,7 @@ func (t *historyHash) flush() {
 		t.sum = sha256.New()
 	}
 	for i := range t.open {
-		timed(&t.open[i], faults.Instant)
+		roughly(&t.open[i])
 	}
 	if t.step {
 		arrange(t.open)

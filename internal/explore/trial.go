@@ -250,28 +250,30 @@ func moved(e checker.Event, by time.Duration, date func(time.Duration) time.Dura
 	return e
 }
 
-// exactly returns t unchanged.
-func exactly(t time.Duration) time.Duration { return t }
+// exactly prepares an event for comparison with one of another run in every detail.
+func exactly(e *checker.Event) { e.Index = 0 }
 
-// digest returns a hash of events, after mapping their times with to.
-func digest(events []checker.Event, to func(time.Duration) time.Duration) string {
+// roughly prepares an event for comparison with one of a run in which the same happened in another order:
+// see [faults.Instant] and [faults.Untimed].
+func roughly(e *checker.Event) {
+	e.Index = 0
+	e.Time, e.Sent = faults.Instant(e.Time), faults.Instant(e.Sent)
+	for _, date := range dates(e) {
+		*date = faults.Instant(*date)
+	}
+	e.Error = faults.Untimed(e.Error)
+}
+
+// digest returns a hash of events that were prepared for comparison by exactly or roughly.
+func digest(events []checker.Event, prepare func(*checker.Event)) string {
 	sum := sha256.New()
 	var line []byte
 	for _, e := range events {
-		timed(&e, to)
+		prepare(&e)
 		line = e.AppendJSON(line[:0])
 		sum.Write(line)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
-
-// timed maps all times of an event and clears the event's index.
-func timed(e *checker.Event, to func(time.Duration) time.Duration) {
-	e.Index = 0
-	e.Time, e.Sent = to(e.Time), to(e.Sent)
-	for _, date := range dates(e) {
-		*date = to(*date)
-	}
 }
 
 // arrange sorts events by time, and events at the same time by their owner's name.

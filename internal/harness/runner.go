@@ -433,6 +433,11 @@ func (s *runner) stopped(name string) bool {
 	return state.Paused || state.Crashed
 }
 
+// simultaneous is the time within which timers of several clients fire in virtual time if the clients set
+// them at one step of a script each, without a wait between the steps. An await for which time had to pass
+// ends after all of them, since otherwise a search would find a client in the middle of what the timer began.
+const simultaneous = 30 * time.Microsecond
+
 func (s *runner) await(a scenarios.Await) {
 	limit := a.Within.Of(s.ttl)
 	if limit == 0 {
@@ -443,6 +448,12 @@ func (s *runner) await(a scenarios.Await) {
 		limit = max(limit, s.ttl/10)
 	}
 	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
+	begun := s.world.Now()
+	defer func() {
+		if s.bubble && s.world.Now()-begun > simultaneous {
+			s.run(simultaneous, func() bool { return false })
+		}
+	}()
 	s.run(limit, func() bool {
 		return !slices.ContainsFunc(a.Clients, func(name string) bool {
 			c, state := s.clients[name], s.world.Client(name)

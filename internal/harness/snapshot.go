@@ -141,7 +141,7 @@ func (o *observed) note(client string, e *checker.Event) {
 	b := append(o.buffer[:0], o.hashes[client]...)
 	b = append(b, ' ')
 	b = strconv.AppendInt(b, int64(faults.Instant(e.Time)), 10)
-	for _, word := range [...]string{string(e.Kind), e.Node, string(e.Op), string(e.Result), e.Error, e.Command, e.Reply} {
+	for _, word := range [...]string{string(e.Kind), e.Node, string(e.Op), string(e.Result), faults.Untimed(e.Error), e.Command, e.Reply} {
 		b = append(append(b, ' '), word...)
 	}
 	b = strconv.AppendInt(append(b, ' '), e.Token, 10)

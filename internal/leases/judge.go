@@ -3,6 +3,7 @@ package leases
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,7 +164,8 @@ func (j *judgement) invoked(at int) time.Duration {
 // leaseEnd returns when the lease of client's hold, which began at event began, ends as far as the
 // client can rely on it at time t: on each node, the time at which its latest confirmed request that
 // took or prolonged the key was sent, plus the time to live that it asked for. Of several nodes it is
-// the time from which fewer than a majority last. known is false if no key shows it.
+// the time from which fewer than a majority last. known is false if no key shows it. A nested acquire
+// that came after the key had ended prolongs nothing: it took a key of its own, which its release removes.
 func (j *judgement) leaseEnd(client string, began int, t time.Duration) (end time.Duration, known bool) {
 	called, _ := j.start(began)
 	type grant struct {
@@ -173,13 +175,27 @@ func (j *judgement) leaseEnd(client string, began int, t time.Duration) (end tim
 	ends := map[string]time.Duration{}
 	var pending []grant // not confirmed yet
 	var request checker.Event
-	for _, e := range j.h.Events {
+	var before map[string]time.Duration // ends when the client's key ended of itself; nil if it did not
+	holds, holdsBefore := 0, 0
+	for i, e := range j.h.Events {
 		if e.Time > t {
 			break
+		}
+		if e.Client == client && i >= began {
+			switch {
+			case e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire):
+				holds++
+			case e.Kind == checker.Invoke && e.Op == checker.Release:
+				if holds--; before != nil && holds <= holdsBefore {
+					ends, before = before, nil
+				}
+			}
 		}
 		switch {
 		case e.Kind == checker.Request:
 			request = e
+		case e.Kind == checker.State && e.Cause != checker.ByCommand && i > began && before == nil && ends[e.Node] != 0:
+			before, holdsBefore = maps.Clone(ends), holds
 		case e.Kind == checker.State && e.Cause == checker.ByCommand && e.Owner == client && e.Client == client && e.Time >= called:
 			sent := e.Time
 			if request.Client == client && request.Node == e.Node {

@@ -47,6 +47,15 @@ func (r *run) gone(at float64, node string, cause checker.Cause) *run {
 	return r.add(at, checker.Event{Kind: checker.State, Node: node, Server: node + "/0", Cause: cause})
 }
 
+// release adds a release that removed the client's key.
+func (r *run) release(at float64, client string, call int, node string) *run {
+	r.add(at, checker.Event{Kind: checker.Invoke, Client: client, Op: checker.Release, Call: call})
+	r.add(at, checker.Event{Kind: checker.Request, Client: client, Node: node, Server: node + "/0", Command: "DEL lock", Sent: time.Duration(at * float64(time.Second))})
+	r.add(at, checker.Event{Kind: checker.State, Client: client, Node: node, Server: node + "/0", Cause: checker.ByCommand})
+	r.add(at, checker.Event{Kind: checker.Reply, Client: client, Node: node, Command: "DEL lock", Reply: "1"})
+	return r.add(at, checker.Event{Kind: checker.Return, Client: client, Op: checker.Release, Call: call, Result: checker.OK})
+}
+
 func (r *run) fault(at float64, text string) *run {
 	return r.add(at, checker.Event{Kind: checker.Fault, Text: text, Node: strings.Fields(text)[0]})
 }
@@ -86,6 +95,14 @@ func TestOverlap(t *testing.T) {
 		"a renewal that was disturbed until the end": {
 			newRun("n1").hold(0, "A", 1, "n1").fault(1, "partition A").gone(30, "n1", checker.ByExpiry).
 				hold(31, "B", 2, "n1"), []string{"renewing"}, leases.Weakness},
+		"the release of a nested acquire": {
+			newRun("n1").hold(0, "A", 1, "n1").hold(1, "A", 2, "n1").release(2, "A", 3, "n1").hold(3, "B", 4, "n1"), []string{"reentrant"}, leases.Bug},
+		"the release of a nested acquire that came after the lease": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(33, "A", 2, "n1").
+				release(34, "A", 3, "n1").hold(35, "B", 4, "n1"), []string{"reentrant"}, leases.Limitation},
+		"within the lease of a nested acquire that came after the first": {
+			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(33, "A", 2, "n1").
+				gone(34, "n1", checker.ByExpiry).hold(35, "B", 4, "n1"), []string{"reentrant"}, leases.Bug},
 		"a watchdog that stops by itself": {
 			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(31, "B", 2, "n1"), []string{"renewing"}, leases.Bug},
 	} {
