@@ -49,7 +49,7 @@ func (w *World) oversee(name string, proc *proc.Proc) *watched {
 func (f *watched) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	late, strays := f.watch.Measure(f.proc)
+	late, strays := f.watch.Measure(f.proc.PID())
 	f.world.note("client "+f.name, "the process of "+f.name+" to go on", late)
 	for _, pid := range strays {
 		f.proc.EndStray(pid)

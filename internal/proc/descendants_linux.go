@@ -248,17 +248,17 @@ type thread struct {
 // Measure returns the delay since the previous call, summed over all threads of the process and its
 // descendants. Measure also returns the descendants that have left the process's group, which
 // signals to the group do not reach. The first call returns no delay.
-func (w *SchedDelay) Measure(p *Proc) (late time.Duration, strays []int) {
+func (w *SchedDelay) Measure(pid int) (late time.Duration, strays []int) {
 	now := time.Now()
 	seen := map[int]thread{}
-	for _, pid := range descendants(p.pid) {
-		if pid != p.pid {
-			if g := group(pid); g != 0 && g != p.pid {
-				strays = append(strays, pid)
+	for _, member := range descendants(pid) {
+		if member != pid {
+			if g := group(member); g != 0 && g != pid {
+				strays = append(strays, member)
 			}
 		}
-		for _, id := range threads(pid) {
-			ran, waits, err := waited(pid, id)
+		for _, id := range threads(member) {
+			ran, waits, err := waited(member, id)
 			if err != nil {
 				continue // the thread has ended in the meantime
 			}
@@ -266,7 +266,7 @@ func (w *SchedDelay) Measure(p *Proc) (late time.Duration, strays []int) {
 			is := thread{ran: ran, waits: waits, counted: was.counted}
 			switch grown := waits - was.waits; {
 			case !known: // a new thread's wait may precede the previous measurement
-			case grown == 0 && ran == was.ran && state(pid, id) == 'R':
+			case grown == 0 && ran == was.ran && state(member, id) == 'R':
 				is.counted += now.Sub(w.at) // the thread still waits
 				late += now.Sub(w.at)
 			case grown > 0:

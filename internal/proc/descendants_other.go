@@ -46,4 +46,4 @@ func CanWatch() error {
 type SchedDelay struct{}
 
 // Measure returns zero values.
-func (*SchedDelay) Measure(*Proc) (late time.Duration, strays []int) { return 0, nil }
+func (*SchedDelay) Measure(int) (late time.Duration, strays []int) { return 0, nil }

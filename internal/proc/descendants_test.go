@@ -103,14 +103,14 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 	idle, _ := shell(t, l, 1, `echo 1; exec sleep 1000`)
 	watches := make([]proc.SchedDelay, 3)
 	for i, p := range append(busy, idle) {
-		if late, strays := watches[i].Measure(p); late != 0 || len(strays) > 0 {
+		if late, strays := watches[i].Measure(p.PID()); late != 0 || len(strays) > 0 {
 			t.Errorf("the first look sees %v, %v", late, strays)
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
 	var lates []time.Duration
 	for i, p := range append(busy, idle) {
-		late, _ := watches[i].Measure(p)
+		late, _ := watches[i].Measure(p.PID())
 		lates = append(lates, late)
 	}
 	// On a busy machine all wait longer, and who sleeps until he has begun to.
@@ -126,7 +126,7 @@ func TestStray(t *testing.T) {
 	var w proc.SchedDelay
 	var strays []int
 	eventually(t, "it is seen", func() bool {
-		_, strays = w.Measure(p)
+		_, strays = w.Measure(p.PID())
 		return len(strays) == 1
 	})
 	if strays[0] != all[0] {

@@ -124,34 +124,61 @@ func (w *worker) begin(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// receive returns the worker's next line.
+// receive returns the worker's next line. The limit is for time in which the process was not waiting for a
+// processor: see [patience].
 func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byte, error) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case line := <-w.lines:
-		return line, nil
-	case <-w.exited:
-		return nil, w.died()
-	case <-ctx.Done():
-		w.stop(grace)
-		return nil, context.Cause(ctx)
-	case <-timer.C:
-		select { // after the machine was suspended, the timer may fire before an answer is read
+	left := patience{limit, slowdown * limit}
+	tick := min(limit, time.Second)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var delay proc.SchedDelay
+	for left.lasts() {
+		select {
 		case line := <-w.lines:
 			return line, nil
-		case <-time.After(min(limit, late)):
+		case <-w.exited:
+			return nil, w.died()
+		case <-ctx.Done():
+			w.stop(grace)
+			return nil, context.Cause(ctx)
+		case <-ticker.C:
+			waited, _ := delay.Measure(w.cmd.Process.Pid)
+			left.spend(tick, waited)
 		}
-		w.leave()
-		interrogate(w.cmd.Process)
-		if !w.wait(grace) {
-			w.kill()
-		}
-		failure := w.fail("no answer within %v: the worker process was ended", limit)
-		failure.Limit = limit
-		return nil, failure
 	}
+	select { // the answer may be in transit
+	case line := <-w.lines:
+		return line, nil
+	case <-time.After(min(limit, late)):
+	}
+	w.leave()
+	interrogate(w.cmd.Process)
+	if !w.wait(grace) {
+		w.kill()
+	}
+	failure := w.fail("no answer within %v: the worker process was ended", limit)
+	failure.Limit = limit
+	return nil, failure
 }
+
+// A patience is what is left of the time that a job may take. Whether a job is in time must not depend on
+// what else the machine does, so the time in which a thread of the worker waited for a processor does not count.
+type patience struct {
+	own  time.Duration // without these waits
+	real time.Duration // with them
+}
+
+// slowdown is how many times as long as its limit a job may take on a busy machine.
+const slowdown = 10
+
+// spend takes away a tick, during which the threads of the worker waited for a processor for as long as given,
+// taken together.
+func (p *patience) spend(tick, waited time.Duration) {
+	p.own -= max(0, tick-waited)
+	p.real -= tick
+}
+
+func (p *patience) lasts() bool { return p.own > 0 && p.real > 0 }
 
 // leave stops reading the worker's output, so that the process does not block on it.
 func (w *worker) leave() { w.leaving.Do(func() { close(w.left) }) }
