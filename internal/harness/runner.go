@@ -434,9 +434,13 @@ func (s *runner) stopped(name string) bool {
 }
 
 // simultaneous is the time within which timers of several clients fire in virtual time if the clients set
-// them at one step of a script each, without a wait between the steps. An await for which time had to pass
-// ends after all of them, since otherwise a search would find a client in the middle of what the timer began.
-const simultaneous = 30 * time.Microsecond
+// them at one step of a script each, without a wait between the steps. An await that ends with a timer, since
+// it lasted longer than messages take, ends after all of them: otherwise a search would find a client in the
+// middle of what its timer began.
+const (
+	simultaneous     = 30 * time.Microsecond
+	longerThanAReply = 10 * time.Millisecond
+)
 
 func (s *runner) await(a scenarios.Await) {
 	limit := a.Within.Of(s.ttl)
@@ -450,7 +454,7 @@ func (s *runner) await(a scenarios.Await) {
 	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
 	begun := s.world.Now()
 	defer func() {
-		if s.bubble && s.world.Now()-begun > simultaneous {
+		if s.bubble && s.world.Now()-begun > longerThanAReply {
 			s.run(simultaneous, func() bool { return false })
 		}
 	}()
