@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,6 +47,37 @@ func (j *judgement) ended(client string, from, to time.Duration) (how string) {
 		}
 	}
 	return how
+}
+
+// endless returns why a key of a client does not end: the command that gave it no time to live or took it
+// away, or a renewal that goes on.
+func (j *judgement) endless(owner string) string {
+	const remedy = "set it in the command that takes the key; a lock without a lease declares the class forever"
+	last := j.lastState(len(j.h.Events), func(e checker.Event) bool {
+		return e.Owner == owner && e.Client == owner && e.Cause == checker.ByCommand
+	})
+	if last < 0 {
+		return "its key has no time to live: " + remedy
+	}
+	x, did := j.h.Events[last], "gave the key no time to live"
+	if x.Expires > 0 {
+		return owner + " goes on renewing a key by which it holds nothing: end the renewal when the release begins, and when an acquire has failed"
+	}
+	if i := j.lastState(last, func(e checker.Event) bool { return e.Node == x.Node }); i >= 0 && j.h.Events[i].Owner == owner && j.h.Events[i].Expires > 0 {
+		did = "took the key's time to live away"
+	}
+	by := j.requestOf(last)
+	return fmt.Sprintf("%s's %s at %s %s: %s", owner, cmp.Or(by.Command, "command"), at(x.Time), did, remedy)
+}
+
+// lastState returns the index of the last state of a key before an event for which is holds; -1 if there is none.
+func (j *judgement) lastState(before int, is func(checker.Event) bool) int {
+	for i := before - 1; i >= 0; i-- {
+		if e := j.h.Events[i]; e.Kind == checker.State && is(e) {
+			return i
+		}
+	}
+	return -1
 }
 
 // ownerWord matches the value of a key that is one owner value, by its short name.

@@ -786,12 +786,7 @@ func (j *judgement) stuck(w checker.Witness, e []checker.Event) (Outcome, string
 	if j.fieldExpires(owner, w.Events[len(w.Events)-1]) {
 		return Limitation, "a field of the key has a time to live, which cannot be observed"
 	}
-	for i := len(j.h.Events) - 1; i >= 0; i-- {
-		if x := j.h.Events[i]; x.Kind == checker.State && x.Owner == owner && x.Cause == checker.ByCommand && x.Client == owner && x.Expires > 0 {
-			return Bug, owner + " goes on renewing a key by which it holds nothing: end the renewal when the release begins, and when an acquire has failed"
-		}
-	}
-	return Bug, "a lease ends, and this key does not: give it a time to live, or declare the class forever"
+	return Bug, j.endless(owner)
 }
 
 func (j *judgement) cancelled(client string) bool {

@@ -324,6 +324,21 @@ func TestReasons(t *testing.T) {
 		}
 		return r.add(8, result("A", checker.TryAcquire, 2, checker.Unknown)).add(9, checker.Event{Kind: checker.End})
 	}
+	// A crashes while its key, which it took with a lease or without one, has no time to live.
+	endless := func(commands ...string) *run {
+		r := newRun("n1").add(0, invoke("A", checker.Acquire, 1))
+		for i, command := range commands {
+			var expires time.Duration
+			if strings.Contains(command, "PX") {
+				expires = 30 * time.Second
+			}
+			r.add(float64(i), checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: command})
+			r.add(float64(i), checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand, Expires: expires})
+			r.add(float64(i), checker.Event{Kind: checker.Reply, Client: "A", Node: "n1", Command: command, Reply: "OK"})
+		}
+		return r.add(3, checker.Event{Kind: checker.Crash, Client: "A"}).add(4, invoke("B", checker.Acquire, 2)).
+			add(200, result("B", checker.Acquire, 2, checker.Fail)).add(201, checker.Event{Kind: checker.End})
+	}
 	for name, c := range map[string]struct {
 		run     *run
 		tag     string
@@ -349,6 +364,14 @@ func TestReasons(t *testing.T) {
 				add(3, result("B", checker.Acquire, 2, checker.OK)).add(6, checker.Event{Kind: checker.End}),
 			"lease", checker.Overlap, leases.Bug,
 			"B's acquire succeeded at 3.000s, though A had the key until 30.000s; the last request of B was SET lock B1 NX PX 30000, not answered",
+		},
+		"a key without a lease": {
+			endless("SETNX lock A1"), "lease", checker.StuckLock, leases.Bug,
+			"A's SETNX lock A1 at 0.000s gave the key no time to live: set it in the command that takes the key",
+		},
+		"a lease that was taken away": {
+			endless("SET lock A1 NX PX 30000", "SET lock A1 XX"), "lease", checker.StuckLock, leases.Bug,
+			"A's SET lock A1 XX at 1.000s took the key's time to live away",
 		},
 		"reentrant":                           {again(false), "reentrant", checker.SelfDeadlock, leases.Bug, "A had the lock, which is reentrant, and its try at 5.000s did not succeed"},
 		"reentrant, and its request was held": {again(true), "reentrant", checker.SelfDeadlock, leases.Limitation, "the acquire did not reach the server: a request of A was held"},
