@@ -350,7 +350,11 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 		return i.effect == unusable || i.client == x.Client
 	}, cutOff, unusable)
 	if known && x.Time > end && disturbed == nil {
-		return Bug, fmt.Sprintf("%s's acquire returned success at %s, though its lease had ended at %s, and no fault made it late", x.Client, at(x.Time), at(end))
+		asked := j.asked(x.Client, called, x.Time)
+		if asked != "" {
+			asked = "; the last request of the acquire was " + asked
+		}
+		return Bug, fmt.Sprintf("%s's acquire returned success at %s, though its lease had ended at %s, and no fault made it late%s", x.Client, at(x.Time), at(end), asked)
 	}
 	switch j.class {
 	case Lease, Reentrant, Fencing, Queue, Replicas:
