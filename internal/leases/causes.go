@@ -25,9 +25,9 @@ func (j *judgement) requestOf(state int) checker.Event {
 	return checker.Event{}
 }
 
-// ended returns, as a clause, how a command ended a client's key between two times, the last one if
-// there are several; empty if no command did.
-func (j *judgement) ended(client string, from, to time.Duration) (how string) {
+// ended returns the request that ended a client's key between two times, the last one if there are several, and
+// what it did, as a clause; empty if no command did.
+func (j *judgement) ended(client string, from, to time.Duration) (by checker.Event, how string) {
 	owner := map[string]string{} // by node
 	for i, e := range j.h.Events {
 		if e.Kind != checker.State {
@@ -43,10 +43,10 @@ func (j *judgement) ended(client string, from, to time.Duration) (how string) {
 			did = "replaced"
 		}
 		if request := j.requestOf(i); request.Kind != "" {
-			how = fmt.Sprintf("%s's %s at %s%s %s %s's key", request.Client, request.Command, at(request.Time), j.within(i), did, client)
+			by, how = request, fmt.Sprintf("%s's %s at %s%s %s %s's key", request.Client, request.Command, at(request.Time), j.within(i), did, client)
 		}
 	}
-	return how
+	return by, how
 }
 
 // endless returns why a key of a client does not end: the command that gave it no time to live or took it

@@ -72,12 +72,12 @@ func (j *judgement) judge(w checker.Witness) (Outcome, string) {
 	first, last := e[0], e[len(e)-1]
 	switch w.Anomaly {
 	case checker.Overlap:
-		return j.overlap(w.Events[0], w.Events[1], last.Time)
+		return j.overlap(w.Events[0], w.Events[1], w.Events[len(w.Events)-1])
 	case checker.StaleWrite:
 		if len(e) < 3 {
 			return Bug, fmt.Sprintf("%s wrote without ever having had the lock", last.Client)
 		}
-		return j.overlap(w.Events[0], w.Events[1], last.Time)
+		return j.overlap(w.Events[0], w.Events[1], w.Events[len(w.Events)-1])
 	case checker.LostLock:
 		return j.lostLock(e)
 	case checker.TokenOrder, checker.RefusedWrite:
@@ -233,6 +233,25 @@ func (j *judgement) leaseEnd(client string, began int, t time.Duration) (end tim
 	return list[len(list)-need], true
 }
 
+// open returns the return of the acquire that an acquire's client still holds by at an event: of the acquire
+// itself, or if that was released, of the one that it was nested in.
+func (j *judgement) open(held, at int) int {
+	var open []int
+	for i, e := range j.h.Events[:at] {
+		switch {
+		case e.Client != j.h.Events[held].Client:
+		case e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire):
+			open = append(open, i)
+		case e.Kind == checker.Invoke && e.Op == checker.Release && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) == 0 || slices.Contains(open, held) {
+		return held
+	}
+	return open[len(open)-1]
+}
+
 // promised returns the end of the lease that the client asked for by its latest acquire or extend that
 // had returned with success at time t: the validity that the lock published, or a TTL after the last
 // request of the call was sent, less a tenth of the TTL. Nested acquires promise nothing, since a lock
@@ -285,12 +304,14 @@ func (j *judgement) ownRemoval(client string, from, to time.Duration) *checker.E
 	return nil
 }
 
-// overlap judges that the client of the return at event held had, or wrote by, a hold at time t, though
+// overlap judges that the client of the return at event held had, or wrote by, a hold at event last, though
 // the client of the return at event got had acquired.
-func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
+func (j *judgement) overlap(held, got, last int) (Outcome, string) {
+	t := j.h.Events[last].Time
 	if j.granted(got) < j.granted(held) { // the reply of the earlier grant came later
 		held, got = got, held
 	}
+	held = j.open(held, last)
 	x, y := j.h.Events[held], j.h.Events[got]
 	called, _ := j.start(held)
 	begun := j.granted(got)
@@ -318,7 +339,10 @@ func (j *judgement) overlap(held, got int, t time.Duration) (Outcome, string) {
 	}
 	if known && begun < end {
 		why := "and no server had lost the key"
-		if how := j.ended(x.Client, called, begun); how != "" {
+		if by, how := j.ended(x.Client, called, begun); how != "" {
+			if command, ok := j.repeated(x.Client, called, begun); ok && by.Client == x.Client && by.Command == command {
+				return Weakness, "a command that its client library sent again counted twice: " + command
+			}
 			why = "after " + how
 		} else if asked := j.asked(y.Client, j.invoked(got), y.Time); asked != "" && begun == y.Time { // without a change of the key
 			return Bug, fmt.Sprintf("%s's acquire succeeded at %s, though %s had the key until %s; the last request of %[1]s was %[5]s", y.Client, at(y.Time), x.Client, at(end), asked)
@@ -749,7 +773,7 @@ func (j *judgement) unreleasable(w checker.Witness) (Outcome, string) {
 	ret, called := j.h.Events[at], j.invoked(at)
 	for i := at; i >= 0 && j.h.Events[i].Time >= called; i-- {
 		if e := j.h.Events[i]; e.Kind == checker.Request && e.Client == ret.Client {
-			if how := j.ended(ret.Client, 0, e.Time); how != "" {
+			if _, how := j.ended(ret.Client, 0, e.Time); how != "" {
 				return Bug, how + ", so its release finds another's"
 			}
 			return Bug, "no fault excuses it"

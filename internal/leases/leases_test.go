@@ -100,6 +100,13 @@ func TestOverlap(t *testing.T) {
 		"the release of a nested acquire that came after the lease": {
 			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(33, "A", 2, "n1").
 				release(34, "A", 3, "n1").hold(35, "B", 4, "n1"), []string{"reentrant"}, leases.Limitation},
+		"the release of a nested acquire whose reply was lost, sent again": {
+			newRun("n1").hold(0, "A", 1, "n1").hold(1, "A", 2, "n1").add(2, checker.Event{Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 3}).
+				add(2, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "EVALSHA 1 lock A1", Sent: 2 * time.Second}).
+				add(2, checker.Event{Kind: checker.Dropped, Client: "A", Node: "n1", Direction: "reply", Command: "EVALSHA 1 lock A1"}).
+				add(3, checker.Event{Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "EVALSHA 1 lock A1", Sent: 3 * time.Second}).
+				add(3, checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Cause: checker.ByCommand}).
+				add(3, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Release, Call: 3, Result: checker.OK}).hold(4, "B", 4, "n1"), []string{"reentrant"}, leases.Weakness},
 		"within the lease of a nested acquire that came after the first": {
 			newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(33, "A", 2, "n1").
 				gone(34, "n1", checker.ByExpiry).hold(35, "B", 4, "n1"), []string{"reentrant"}, leases.Bug},
@@ -113,6 +120,20 @@ func TestOverlap(t *testing.T) {
 				t.Errorf("findings %+v, want an overlap that is a %s", list, c.want)
 			}
 		})
+	}
+}
+
+// TestWriteByAnOuterHold checks that a write after the release of a nested acquire is judged by the hold that
+// is left.
+func TestWriteByAnOuterHold(t *testing.T) {
+	r := newRun("n1").hold(0, "A", 1, "n1").gone(30, "n1", checker.ByExpiry).hold(33, "A", 2, "n1").
+		release(34, "A", 3, "n1").hold(35, "B", 4, "n1").
+		add(36, checker.Event{Kind: checker.Write, Client: "A", Accepted: true}).release(36, "A", 5, "n1").
+		add(40, checker.Event{Kind: checker.End})
+	list := leases.Judge(r.History, leases.Lock{Tags: []string{"reentrant"}})
+	i := slices.IndexFunc(list, func(f leases.Finding) bool { return f.Anomaly == checker.StaleWrite })
+	if i < 0 || list[i].Outcome != leases.Limitation {
+		t.Errorf("findings %+v, want a stale write that is a known limitation", list)
 	}
 }
 
