@@ -155,7 +155,7 @@ func TestTestedStrangers(t *testing.T) {
 			list[slices.IndexFunc(list, func(s *stranger) bool { return !s.sound() })],
 		}
 	}
-	text := ""
+	text := "# What lockfault test calls bugs in these locks: TestTestedStrangers -all -update writes this.\n"
 	for _, s := range list {
 		out, err := exec.CommandContext(t.Context(), program, "test", s.name, "--for", "1h", "--findings", t.TempDir()).CombinedOutput()
 		var found []string
@@ -173,7 +173,7 @@ func TestTestedStrangers(t *testing.T) {
 		if got != s.found && !(*update && *playAll) {
 			t.Errorf("lockfault test calls %q bugs of %s, and %s has %q:\n%s", got, s.name, testedFile, s.found, out)
 		}
-		text += s.name + ": " + got + "\n"
+		text += strings.TrimSpace(s.name+": "+got) + "\n"
 	}
 	if *update && *playAll {
 		if err := os.WriteFile(testedFile, []byte(text), 0o644); err != nil {
