@@ -433,12 +433,12 @@ func (s *runner) stopped(name string) bool {
 	return state.Paused || state.Crashed
 }
 
-// simultaneous is the time within which timers of several clients fire in virtual time if the clients set
-// them at one step of a script each, without a wait between the steps. An await that ends with a timer, since
-// it lasted longer than messages take, ends after all of them: otherwise a search would find a client in the
-// middle of what its timer began.
 const (
-	simultaneous     = 30 * time.Microsecond
+	// simultaneous is the time within which the timers of several clients fire in virtual time if the
+	// clients set them in successive steps of a script. An await that lasted so long that a timer ended it
+	// waits for the others, too: otherwise a search would find a client in the middle of what its timer began.
+	simultaneous = 30 * time.Microsecond
+	// longerThanAReply is longer than a request and its reply take without a fault.
 	longerThanAReply = 10 * time.Millisecond
 )
 
@@ -453,11 +453,6 @@ func (s *runner) await(a scenarios.Await) {
 	}
 	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
 	begun := s.world.Now()
-	defer func() {
-		if s.bubble && s.world.Now()-begun > longerThanAReply {
-			s.run(simultaneous, func() bool { return false })
-		}
-	}()
 	s.run(limit, func() bool {
 		return !slices.ContainsFunc(a.Clients, func(name string) bool {
 			c, state := s.clients[name], s.world.Client(name)
@@ -475,6 +470,9 @@ func (s *runner) await(a scenarios.Await) {
 			return true
 		})
 	})
+	if s.bubble && s.world.Now()-begun > longerThanAReply {
+		s.run(simultaneous, func() bool { return false })
+	}
 }
 
 func (s *runner) measure(m scenarios.Measure) {

@@ -70,7 +70,7 @@ func (j *judgement) endless(owner string) string {
 	return fmt.Sprintf("%s's %s at %s %s: %s", owner, cmp.Or(by.Command, "command"), at(x.Time), did, remedy)
 }
 
-// lastState returns the index of the last state of a key before an event for which is holds; -1 if there is none.
+// lastState returns the index of the last State event before an event for which is returns true; -1 if there is none.
 func (j *judgement) lastState(before int, is func(checker.Event) bool) int {
 	for i := before - 1; i >= 0; i-- {
 		if e := j.h.Events[i]; e.Kind == checker.State && is(e) {

@@ -17,7 +17,7 @@ func TestPatience(t *testing.T) {
 		{"two threads that wait", 1500 * time.Millisecond, 200},
 		{"a worker that never runs", time.Second, 200},
 	} {
-		p := patience{20 * time.Second, slowdown * 20 * time.Second}
+		p := patience(20 * time.Second)
 		ticks := 0
 		for p.lasts() {
 			p.spend(time.Second, c.waited)

@@ -127,7 +127,7 @@ func (w *worker) begin(ctx context.Context, grace time.Duration) error {
 // receive returns the worker's next line. The limit is for time in which the process was not waiting for a
 // processor: see [patience].
 func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byte, error) {
-	left := patience{limit, slowdown * limit}
+	left := patience(limit)
 	tick := min(limit, time.Second)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -162,23 +162,19 @@ func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byt
 }
 
 // A patience is what is left of the time that a job may take. Whether a job is in time must not depend on
-// what else the machine does, so the time in which a thread of the worker waited for a processor does not count.
-type patience struct {
-	own  time.Duration // without these waits
-	real time.Duration // with them
-}
+// what else the machine does, so time in which a thread of the worker or of its children waited for a processor
+// does not count.
+type patience time.Duration
 
 // slowdown is how many times as long as its limit a job may take on a busy machine.
 const slowdown = 10
 
-// spend takes away a tick, during which the threads of the worker waited for a processor for as long as given,
-// taken together.
+// spend takes away a tick, during which these threads waited for as long as given, taken together.
 func (p *patience) spend(tick, waited time.Duration) {
-	p.own -= max(0, tick-waited)
-	p.real -= tick
+	*p -= patience(max(tick/slowdown, tick-waited))
 }
 
-func (p *patience) lasts() bool { return p.own > 0 && p.real > 0 }
+func (p patience) lasts() bool { return p > 0 }
 
 // leave stops reading the worker's output, so that the process does not block on it.
 func (w *worker) leave() { w.leaving.Do(func() { close(w.left) }) }
